@@ -45,7 +45,15 @@ def plain(noise: str, made: str) -> str:
     return convert({path: PROGRAM.format(noise, made)}, "cpu", style="plain")[path].code
 
 
-@pytest.mark.parametrize("made", ["other = Net()", "other = nn.Linear(4, 3)", "other = nn.Sequential(nn.Linear(4, 3))"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        "other = Net()",
+        "other = nn.Linear(4, 3)",
+        "other = nn.Sequential(nn.Linear(4, 3))",
+        "import os\nother = nn.Linear(4, 3)\nif os.path.exists('x.pt'):\n    other.load_state_dict(torch.load('x.pt'))",
+    ],
+)
 def test_it_is_refused(made: str) -> None:
     assert "DistributedDataParallel" not in plain("Dropout", made)
     assert "DistributedDataParallel" in plain("ReLU", made.replace("ReLU(0.5)", "ReLU()"))
@@ -57,6 +65,7 @@ def test_it_is_refused(made: str) -> None:
         "other = Net()\nother.load_state_dict(model.state_dict())",
         "other = copy.deepcopy(model)",
         "other = early",
+        "if len(data) > 9:\n    other = Net()\n    other.load_state_dict(model.state_dict())\nelse:\n    other = early",
     ],
 )
 def test_one_with_the_numbers_of_another_is_the_same_on_all(made: str) -> None:

@@ -117,8 +117,9 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         if name == "load_state_dict" and any(each.reason == DRAWN for each in given):
             self.drawn_anew(owner.only(Module), node, frame)
         elif name == "load_state_dict":
-            roots = {root_of(thing) for thing in owner.only(Module) if isinstance(thing, Module)}
-            self.loaded |= {each for each in roots if self.undecided <= self.undecided_when_made.get(each, 0)}
+            self.loaded |= {
+                root_of(each) for each in owner.only(Module) if isinstance(each, Module) and self.loads(each)
+            }
         if name == "requires_grad_" and isinstance(node.func, ast.Attribute):
             self.freezes(owner, node.func, given[0].constant if given else True, frame)
         if name in (*DRAWING, *SAMPLING) and owner.kind in LOCAL_ROWS and self.contexts:
@@ -232,6 +233,11 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         loop takes: `for part in model.modules(): part.eval()`."""
         for module in self.own_modules.values() if not is_conditional(node, frame) else ():
             module.trains_in = None
+
+    def loads(self, module: Module) -> bool:
+        """Whether a network gets numbers here in any case, once it is made: not if a checkpoint may be missing."""
+        layers = (each for each in self.begins_apart if root_of(each) is root_of(module))
+        return self.undecided <= min((self.undecided_when_made.get(each, 0) for each in layers), default=self.undecided)
 
     def of_draws(self, owner: Value, name: str, args: list[Value]) -> Value | None:
         """What a method of a distribution makes, or one of a distribution for each sample."""

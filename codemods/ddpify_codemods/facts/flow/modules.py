@@ -400,6 +400,7 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
         drawn = last in DRAWN_AT_FIRST and "torch" in self.began & self.drawn
         if drawn or any(value.reason == DRAWN for value in given):
             self.begins_apart.add(module)
+            self.undecided_when_made[module] = self.undecided
         if last in LOSS_CLASSES:
             reduction = Value(constant=reduction_of(last, node, lambda part: self.value(part, frame).constant))
             known = module.attributes.setdefault("reduction", reduction)

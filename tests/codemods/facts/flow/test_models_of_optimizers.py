@@ -180,6 +180,9 @@ def test_a_model_as_a_base_class_keeps_it() -> None:
         INHERITED + AGAIN.replace("LINE", "Trainer"),
         INHERITED.replace("model =", SIBLING, 1) + "Sibling(nn.Linear(4, 3), optimizer)\n",
         INHERITED.replace("self.optimizer = optimizer", "self.optimizer, self.net = optimizer, net"),
+        INHERITED.replace("self.optimizer =", "self.net.extra = nn.Linear(4, 3)\n        self.optimizer ="),
+        INHERITED.replace("self.optimizer =", "self.net.layers.append(nn.Linear(4, 3))\n        self.optimizer ="),
+        INHERITED.replace("self.best = 0", "self.net.bias = nn.Parameter(torch.zeros(3))"),
         INHERITED.replace("        for x, y", "        self.net = self.net.half()\n        for x, y"),
         INHERITED.replace("self.best = 0", "self.best = 0\n\n    def grow(self):\n        self.net = nn.Linear(4, 3)"),
         INHERITED.replace(".fit()", "").replace("Trainer(model", "trainer = Trainer(model")

@@ -170,6 +170,9 @@ def test_steps_and_samples_that_layers_take_as_one_dimension_become_two_again(la
         "h = h.view(steps * 1, b, 5).transpose(0, 1).reshape(b, -1)",
         "h = h.view(3, b, 5).transpose(0, 1).reshape(b, -1)",
         "h = h.view(self.steps, b, 5).transpose(0, 1).reshape(b, -1)",
+        "h = h.view(x.size(1), b, -1).transpose(0, 1).reshape(b, -1)",
+        "h = h.view(self.out.weight.size(0), b, -1).transpose(0, 1).reshape(b, -1)",
+        "other = self.out.weight.shape[0]; h = h.view(other, b, -1).transpose(0, 1).reshape(b, -1)",
         "steps = torch.load('steps'); h = h.view(steps, b, -1).transpose(0, 1).reshape(b, -1)",
     ],
 )
