@@ -39,7 +39,8 @@ def _is_parameters(node: ast.expr) -> bool:
 
 
 def _computes(script: Script, target: ast.expr, done: list[ast.AST]) -> bool:
-    names = {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
+    last = target.elts[-1] if isinstance(target, ast.Tuple) else target  # of a name and a parameter
+    names = {each.id for each in ast.walk(last) if isinstance(each, ast.Name)}
     uses = [each for part in done for each in ast.walk(part) if isinstance(each, ast.Name) and each.id in names]
     for use in uses:
         parent = script.parents[use]

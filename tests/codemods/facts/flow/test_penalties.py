@@ -31,6 +31,7 @@ model = Net()
         ("optimizer = SGD([p for p in model.parameters() if p.requires_grad])", False),
         ("for p in model.parameters():\n    p.grad.clamp_(-1, 1)\n    p.data.mul_(2)", False),
         ("nn.utils.clip_grad_norm_(model.parameters(), 1)", False),
+        ("for n, p in model.named_parameters():\n    if p.grad is None:\n        seen.add(n.split('.')[0])", False),
     ],
 )
 def test_parameters_that_are_computed_with(source: str, penalty: bool) -> None:
