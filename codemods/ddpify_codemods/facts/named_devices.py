@@ -10,6 +10,7 @@ from .devices import is_gpu_string
 from .origins import assigned, origins_beyond, sources
 from .script import Script
 
+_CHOOSES = frozenset({"torch.cuda.set_device", "torch.cuda.device"})
 _GPU = re.compile(r"(cuda|mps|xpu|xla)(:\d+)?")
 
 
@@ -34,12 +35,13 @@ def _names_gpu(script: Script, node: ast.AST) -> bool:
         words = [word.value for word in node.keywords]
         given = [each for each in (*node.args, *words) if "device" in ast.unparse(each).lower()]
     else:
-        return isinstance(node.func, ast.Attribute) and node.func.attr == "cuda"
+        chosen = script.qualified(node.func) in _CHOOSES and bool(node.args)
+        return chosen or (isinstance(node.func, ast.Attribute) and node.func.attr == "cuda")
     return any(not _follows(script, each) and not _is_cpu(script, each) for each in given)
 
 
 def _is_text_of_gpu(value: object) -> bool:
-    return isinstance(value, str) and _GPU.fullmatch(value) is not None
+    return isinstance(value, str) and (_GPU.fullmatch(value) is not None or value.startswith("torch.cuda."))
 
 
 def _is_beside(script: Script, node: ast.AST) -> bool:

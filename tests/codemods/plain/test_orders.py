@@ -92,6 +92,17 @@ def test_the_epoch_is_told_to_a_loader_that_is_an_attribute() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "first"),
+    [("pass", "found = loaders"), ("found = None", "if found is None:\n        found = loaders")],
+)
+def test_an_object_that_a_turn_binds_is_not_told_at_its_begin(before: str, first: str) -> None:
+    """There would be none, or the one of the turn before."""
+    source = TRAINER.replace("for epoch in", f"{before}\nfor epoch in")
+    source = source.replace("    train_one_epoch(loaders.train)", f"    {first}\n    train_one_epoch(found.train)")
+    assert "found.train.sampler.set_epoch(epoch)" not in code(f"start = 1\n{source}")
+
+
+@pytest.mark.parametrize(
     ("first", "each", "told"),
     [
         ("epoch += 1", "pass", "epoch"),

@@ -7,15 +7,12 @@ from collections.abc import Iterator
 
 from ...facts.effects import effects, sample_code, under_rank_guard
 from ...facts.own_methods import may_be_own
-from ...facts.paths import is_path
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
 
-# They fail where there is no such file, so that other ranks must not ask before rank 0 has made it.
-_FAIL = {"os.path.getsize", "os.path.getmtime", "os.path.getctime", "os.path.getatime", "os.stat"}
 _FILE_CHECKS = {
-    *("os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.lexists", "os.access"),
+    *("os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.lexists", "os.path.getmtime"),
     *("os.listdir", "glob.glob"),
 }
 _PATH_CHECKS = {"exists", "is_file", "is_dir"}
@@ -36,20 +33,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _checks_files(script: Script, call: ast.Call) -> bool:
-    name = script.qualified(call.func)
-    if name in _FAIL or _asks_path(script, call.func):
-        return True
     if isinstance(script.statement(call), (ast.Expr, ast.Assert)):
         return False
-    if name in _FILE_CHECKS:
+    if script.qualified(call.func) in _FILE_CHECKS:
         return True
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     return method in _PATH_CHECKS and not may_be_own(script, call.func) and not call.args
-
-
-def _asks_path(script: Script, method: ast.expr) -> bool:
-    """Whether it is the `stat` of a path, which other classes have too."""
-    return isinstance(method, ast.Attribute) and method.attr == "stat" and is_path(script, method.value)
 
 
 def _repeats(script: Script, call: ast.Call) -> bool:

@@ -319,6 +319,13 @@ def _number(script: Script, loop: ast.For | ast.While | None) -> str:
     return number if len(stored) == 1 and stored[0] in counted else ""
 
 
+def _is_bound_within(loop: ast.AST | None, code: str) -> bool:
+    """Whether a loop over epochs binds the object that has a loader: at its begin there may be none, or another."""
+    owner, dot, _ = code.partition(".")
+    stored = (each for each in ast.walk(loop or ast.Module([], [])) if isinstance(each, ast.Name))
+    return bool(dot) and any(each.id == owner and not isinstance(each.ctx, ast.Load) for each in stored)
+
+
 def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Finding]:
     call = each.loader.call
     shown = shown_of(each.loader.script, call)
@@ -332,7 +339,7 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
         return
     number = _number(each.there, each.epochs)
     makes = each.makes_loader  # at times, and behind the begin of the turn
-    if number and each.loader_there and not makes:
+    if number and each.loader_there and not makes and not _is_bound_within(each.epochs, each.loader_there):
         if is_here(script, each.there):
             assert each.epochs is not None
             code = f"{each.loader_there}.sampler.set_epoch({number})"
