@@ -42,17 +42,13 @@ def _computes(script: Script, target: ast.expr, done: list[ast.AST]) -> bool:
     last = target.elts[-1] if isinstance(target, ast.Tuple) else target  # of a name and a parameter
     names = {each.id for each in ast.walk(last) if isinstance(each, ast.Name)}
     uses = [each for part in done for each in ast.walk(part) if isinstance(each, ast.Name) and each.id in names]
-    for use in uses:
-        parent = script.parents[use]
-        if isinstance(parent, ast.BinOp):
-            return True
-        if isinstance(parent, ast.Attribute) and parent.attr not in _APART:
-            return isinstance(script.parents[parent], ast.Call)
-        if isinstance(parent, ast.Call) and ast.unparse(parent.func).rpartition(".")[2] in (
-            "norm",
-            "abs",
-            "pow",
-            "sum",
-        ):
-            return True
-    return False
+    return any(_is_computed_with(script, use) for use in uses)
+
+
+def _is_computed_with(script: Script, use: ast.Name) -> bool:
+    """Whether a parameter is a number of a formula: `p ** 2`, `p.abs()`, `torch.norm(p)`."""
+    parent = script.parents[use]
+    if isinstance(parent, ast.Attribute):
+        return parent.attr not in _APART and isinstance(script.parents[parent], ast.Call)
+    last = ast.unparse(parent.func).rpartition(".")[2] if isinstance(parent, ast.Call) else ""
+    return isinstance(parent, ast.BinOp) or last in ("norm", "abs", "pow", "sum")

@@ -26,6 +26,7 @@ model = Net()
         ("loss = sum([torch.norm(p) for n, p in model.named_parameters() if 'bias' not in n])", True),
         ("for p in model.parameters():\n    loss = loss + p.pow(2).sum()", True),
         ("for n, p in model.named_parameters():\n    loss = loss + (p * p).sum()", True),
+        ("for p in model.parameters():\n    seen = p.name\n    loss = loss + p.abs().sum()", True),
         ("print(sum(p.numel() for p in model.parameters()))", False),
         ("for p in model.parameters():\n    p.requires_grad = False", False),
         ("optimizer = SGD([p for p in model.parameters() if p.requires_grad])", False),
