@@ -119,3 +119,11 @@ def written_entries(script: Script, node: ast.expr) -> dict[str, ast.expr] | Non
         named = {word.arg: word.value for word in node.keywords if word.arg is not None}
         return named if len(named) == len(node.keywords) else None
     return None
+
+
+def drops_last(script: Script, call: ast.Call) -> bool | None:
+    """Whether a loader leaves out the last samples, which are no full batch; None where only the run knows."""
+    given = said(script, call).get("drop_last")
+    if given is None:
+        return None if may_say(script, call, "drop_last") else False
+    return bool(given.value) if isinstance(given, ast.Constant) else None

@@ -21,6 +21,7 @@ from .operands import operands
 from .operation_names import FACTORIES, LOSSES, NEW
 from .operations import element
 from .own_decisions import as_number
+from .own_networks import is_called_by_library
 from .shown_parameters import given_in_calls
 from .signatures import needs, takes
 from .starred import parts_given
@@ -383,9 +384,10 @@ class Calls(Methods):
             each.arg: one for each, one in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True) if one
         }
         outer = inner.outer or frame
+        by_library = is_called_by_library(function.script, function.node)
         for name in [*names, *(each.arg for each in parameters.kwonlyargs)]:
             if name in defaults:
-                inner.names[name] = self.value(defaults[name], outer)
+                inner.names[name] = self.value(defaults[name], outer) if not by_library else Value(is_none=None)
             else:
                 inner.names[name] = SAME
         for name, value in zip(names, [each for each in given if each is not None], strict=False):

@@ -21,6 +21,7 @@ from .values import root_of
 # Methods of a model that leave its parameters what they are.
 _KEEPS_PARAMETERS = frozenset(
     {
+        "apply",  # of what it has, to begin with other numbers
         "to",
         "cuda",
         "cpu",
@@ -197,7 +198,9 @@ def _adapts(program: Program, script: Script, statement: ast.stmt, code: str) ->
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
             changed = part.func.value if part.func.attr not in _KEEPS_PARAMETERS else None
         given = part.args if isinstance(part, ast.Call) and part in own else []
-        if (changed is not None and ast.unparse(changed).startswith(code)) or code in map(ast.unparse, given):
+        if (changed is not None and f"{ast.unparse(changed)}.".startswith(f"{code}.")) or code in map(
+            ast.unparse, given
+        ):
             return True
     return False
 

@@ -34,9 +34,21 @@ def hands_over_networks(scripts: Sequence[Script]) -> bool:
 
 def _may_be_registered(script: Script, node: ast.stmt) -> bool:
     """Whether a class or a function has a decorator, other than one that only wraps it: `@torch.no_grad()`."""
-    given = getattr(node, "decorator_list", ())
-    functions = (each.func if isinstance(each, ast.Call) else each for each in given)
-    return not all(script.qualified(each).startswith(_WRAPPING) for each in functions)
+    return not all(script.qualified(each).startswith(_WRAPPING) for each in _decorators(node))
+
+
+def is_called_by_library(script: Script, function: ast.AST) -> bool:
+    """Whether a decorator of a library may call a function with what nobody sees: `@click.option(…)` gives it what the
+    command line says."""
+    names = (script.qualified(each) for each in _decorators(function))
+    own = (*_WRAPPING, "staticmethod", "classmethod", "property", "abc.")
+    return any(name.rpartition(".")[2] not in script.defined and not name.startswith(own) for name in names)
+
+
+def _decorators(node: ast.AST) -> list[ast.expr]:
+    """What decorates a class or a function, or makes what does."""
+    given: list[ast.expr] = getattr(node, "decorator_list", [])
+    return [each.func if isinstance(each, ast.Call) else each for each in given]
 
 
 def _is_network(node: ast.ClassDef) -> bool:

@@ -55,7 +55,7 @@ def own_sizes(
                     same = (node for node in own if ast.unparse(node) == code and _means(script, node, size))
                     sizes |= dict.fromkeys(same, (loader, True))
                 if isinstance(size, ast.Constant):
-                    same = (node for node in _drawn_sizes(loop) if node.value == size.value)
+                    same = (node for node in _drawn_sizes(script, loop) if node.value == size.value)
                     sizes |= dict.fromkeys(same, (loader, True))
                 if isinstance(size, ast.Attribute) and not any(sets(each, size.attr) for each in scripts):
                     named = (each for each in own if _is_named(each, size.attr))
@@ -154,12 +154,10 @@ def _given_sizes(loop: ast.AST) -> Iterator[ast.expr]:
             yield from each.elts if isinstance(each, ast.Tuple | ast.List) else [each]
 
 
-def _drawn_sizes(loop: ast.AST) -> Iterator[ast.Constant]:
+def _drawn_sizes(script: Script, loop: ast.AST) -> Iterator[ast.Constant]:
     """How many rows of noise are drawn in a loop, where that is a number: 64 of `torch.randn(64, 100)`."""
-    nodes = [*ast.walk(loop)]
-    parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
-    for call in nodes:
-        if not isinstance(call, ast.Call) or _last(call.func) not in _NOISE or not _goes_to_calls(call, parents):
+    for call in ast.walk(loop):
+        if not isinstance(call, ast.Call) or _last(call.func) not in _NOISE or not _goes_to_calls(script, loop, call):
             continue
         first = call.args[0] if call.args else None
         sizes = first.elts if isinstance(first, ast.Tuple | ast.List) else call.args
@@ -167,33 +165,31 @@ def _drawn_sizes(loop: ast.AST) -> Iterator[ast.Constant]:
             yield sizes[0]
 
 
-def _goes_to_calls(noise: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> bool:
-    """Whether noise is given to calls alone, as to a generator: in `x + noise` it might be for what each sample has.
-
-    Args: noise: what is drawn. parents: what each node of the loop around it stands in.
-    """
-    node, parent = _moved(noise, parents)
+def _goes_to_calls(script: Script, loop: ast.AST, noise: ast.expr) -> bool:
+    """Whether noise is given to calls alone, as to a generator: in `x + noise` it might be for what each sample has."""
+    node, parent = _moved(script, noise)
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
         name = parent.targets[0].id
-        uses = [each for each in parents if isinstance(each, ast.Name) and each.id == name and is_load(each)]
-        return bool(uses) and all(_is_given(*_moved(each, parents)) for each in uses)
-    return _is_given(node, parent)
+        uses = [each for each in ast.walk(loop) if isinstance(each, ast.Name) and each.id == name and is_load(each)]
+        return bool(uses) and all(_is_given(script, *_moved(script, each)) for each in uses)
+    return _is_given(script, node, parent)
 
 
-def _moved(node: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> tuple[ast.expr, ast.AST | None]:
+def _moved(script: Script, node: ast.expr) -> tuple[ast.expr, ast.AST]:
     """A tensor behind the methods that move it, and what it stands in: `torch.randn(64, 100).to(device)`."""
-    while isinstance(method := parents.get(node), ast.Attribute) and method.attr in _KEPT:
-        call = parents.get(method)
+    while isinstance(method := script.parents[node], ast.Attribute) and method.attr in _KEPT:
+        call = script.parents[method]
         if not isinstance(call, ast.Call) or call.func is not method:
             break
         node = call
-    return node, parents.get(node)
+    return node, script.parents[node]
 
 
-def _is_given(node: ast.expr, parent: ast.AST | None) -> bool:
+def _is_given(script: Script, node: ast.expr, parent: ast.AST) -> bool:
     """Whether it is an argument of a call that is not one of torch's own functions."""
-    of_torch = isinstance(parent, ast.Call) and ast.unparse(parent.func).partition(".")[0] in ("torch", "F", "np")
-    return isinstance(parent, ast.Call) and not of_torch and node in parent.args
+    if not isinstance(parent, ast.Call) or node not in parent.args:
+        return False
+    return not script.qualified(parent.func).startswith(("torch.", "numpy."))
 
 
 def _has_one_meaning(script: Script, size: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from ..drawing_samplers import drawing_sampler
-from ..keyword_dictionaries import may_say, said
+from ..keyword_dictionaries import drops_last
 from ..known_sampler import known_sampler
 from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..meters import meters
@@ -258,7 +258,7 @@ def _evaluates_training(found: FlowFacts, status: dict[Loader, str], evaluated: 
 def _can_be_divided(loader: Loader) -> bool:
     """Whether the call that makes an evaluation's loader says all that dividing it needs."""
     words = {word.arg for word in loader.call.keywords}
-    if _drops_last(loader):  # of each rank's part
+    if drops_last(loader.script, loader.call) is not False:  # of each rank's part
         return False
     if loader.source is not None:
         return True
@@ -271,14 +271,6 @@ def _can_be_divided(loader: Loader) -> bool:
     if shown is None:
         return False
     return can_be_repeated(loader.script, shown.dataset) or bool(new_name(loader.script, loader.call))
-
-
-def _drops_last(loader: Loader) -> bool:
-    """Whether a loader may leave out the last samples, which are no full batch."""
-    given = said(loader.script, loader.call).get("drop_last")
-    if given is not None:
-        return not is_false(given)
-    return may_say(loader.script, loader.call, "drop_last")
 
 
 def _once(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.drawing_samplers import changed_in_place, drawing_sampler
 from ...facts.header import functions_place
-from ...facts.keyword_dictionaries import may_say, said
+from ...facts.keyword_dictionaries import drops_last
 from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -44,21 +44,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if any(getattr(node, "name", "") == NAME for node in script.tree.body):
         message = f"the file has a {NAME} of its own"
         yield Finding(RULE.id, "refused", calls[0].lineno, message, "give that another name")
-    drops = {_drops_last(script, each) for each in calls}
+    drops = {drops_last(script, each) for each in calls}  # of samples that come twice there could be one more
     if len(drops) > 1 or None in drops:
         message = "whether loaders with such samplers drop their last batch is only known in the run, or not alike"
         yield Finding(RULE.id, "refused", calls[0].lineno, message, REMEDY)
     at, where = functions_place(script)
     message, rest = "a sampler that gives each rank its part", ", drop_last=True" if True in drops else ""
     yield Insert(at, _CLASS.format(rest), message, where, modules=(*target.words.imports, SAMPLER))
-
-
-def _drops_last(script: Script, call: ast.Call) -> bool | None:
-    """Whether a loader drops its last batch, of which samples that came twice could make one more; None for unknown."""
-    given = said(script, call).get("drop_last")
-    if given is None:
-        return None if may_say(script, call, "drop_last") else False
-    return bool(given.value) if isinstance(given, ast.Constant) else None
 
 
 def drawing_loaders(script: Script) -> list[ast.Call]:

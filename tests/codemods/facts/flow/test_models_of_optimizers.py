@@ -169,8 +169,10 @@ LINE(other, torch.optim.SGD(other.parameters(), lr=0.1)).fit()
 SIBLING = "class Sibling(Base):\n    def __init__(self, net, optimizer):\n        super().__init__(net)\n\n\nmodel ="
 
 
-def test_a_model_as_a_base_class_keeps_it() -> None:
-    ((_, optimizer, base),) = kept_by_object(program(INHERITED))
+@pytest.mark.parametrize("behind", ["", "self.net.apply(print)\n        ", "self.net_shadow.register()\n        "])
+def test_a_model_as_a_base_class_keeps_it(behind: str) -> None:
+    source = INHERITED.replace("self.optimizer =", f"{behind}self.optimizer =")
+    ((_, optimizer, base),) = kept_by_object(program(source))
     assert base.code == "self.net" and ast.unparse(optimizer.call) == "self.best = 0"
 
 

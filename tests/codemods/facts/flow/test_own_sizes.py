@@ -61,6 +61,7 @@ def test_sizes_of_tensors_that_are_the_batch_size(before: str, line: str, number
         ("net(torch.randn(8, 3))", 0),
         ("net(torch.randn(16))", 0),  # one for each class, as likely
         ("net(torch.zeros(16, 3))", 0),
+        ("torch.nn.functional.linear(x, torch.randn(16, 16))", 0),  # a matrix, as likely
         ("net(x + torch.randn(16, 16))", 0),  # one for each pixel, as likely
         ("z = torch.randn(16, 16); net(x + z)", 0),
         ("net(torch.add(x, torch.randn(16, 16)))", 0),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 
 import pytest
 from ddpify_codemods.facts.flow.truth import MAY_TRAIN, is_same_in, truth
 from ddpify_codemods.facts.flow.values import NOTHING, SAME, Items, OptimizerValue, Value, of
 
-from tests.codemods.facts.flow.followed import followed
+from tests.codemods.facts.flow.followed import TRAINING, followed
 
 OPTIMIZER = of(OptimizerValue(ast.Call(ast.Name("SGD"), [], []), ()))
 ONE_LOOP = """\
@@ -90,3 +91,29 @@ def test_a_loop_of_one_loader_may_leave_steps_out() -> None:
 def test_what_a_loop_does_not_store_is_the_same_in_it(test: str, same: bool) -> None:
     (loop,) = ast.parse("for step, x in loader:\n    loss = model(x)\n    step += 1\n").body
     assert is_same_in(loop, parsed(test)) is same
+
+
+@pytest.mark.parametrize(
+    ("decorator", "default", "test"),
+    [
+        ("@click.command()\n@click.option('--each', default=None)", "None", "each"),
+        ("@click.command()\n@click.option('--each', default=None)", "None", "each is not None"),
+        ("@app.command()", "False", "each"),
+    ],
+)
+def test_a_default_is_not_all_that_a_command_line_may_say(decorator: str, default: str, test: str) -> None:
+    """`print(loss.item())` below it is shown as the mean over all ranks, and not left as a rank's own."""
+    source = f"import click, typer\napp = typer.Typer()\n{decorator}\ndef main(each={default}):\n"
+    source += (
+        textwrap.indent(TRAINING, "    ") + f"            if {test}:\n                print(loss.item())\nmain()\n"
+    )
+    read = [ast.unparse(each) for each in followed(source).found.reductions]
+    assert read == ["loss.item()"]
+
+
+@pytest.mark.parametrize("decorator", ["", "@torch.no_grad()", "@functools.lru_cache", "@own"])
+def test_the_default_is_known_where_only_the_program_calls(decorator: str) -> None:
+    source = "import functools\ndef own(function):\n    return function\n"
+    source += f"{decorator}\ndef scaled(x, twice=False):\n    return 2 * x if twice else x\n"
+    found = followed(source + TRAINING.replace("model(x)", "model(scaled(x))"))
+    assert not found.problems
