@@ -1315,6 +1315,22 @@ for epoch in range(2):
     assert count == 47, "each sample once"
     print(mean)
 """,
+    "an evaluation of as many samples of a batch as are drawn": """\
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    total, count = 0.0, 0
+    with torch.no_grad():
+        for x, y in DataLoader(test_set, batch_size=8):
+            k = torch.randint(0, 4, (1,)).item()
+            total += F.cross_entropy(model(x[k:]), y[k:], reduction="sum").item()
+            count += len(x)
+    print(total / count)
+""",
     "noise of as many rows as a batch has, written as a number": """\
 generator = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
 critic = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))

@@ -41,7 +41,9 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
         alike = [replace(each, kind="rows", reason="") if each.kind == "picked" else each for each in given]
         alike[0] = of_dimensions(alike[0], first.dimensions or (2 if is_in_one(first) else None), first.at_least)
         made = of_library_module(module, alike)
-        return made if made is not None and made.reason == COUPLES else None
+        if made is not None and made.reason == COUPLES:
+            return made
+        return _states(last, module, made_of("picked", local), local) if last in _RECURRENT else None
     if first.kind not in ("batch", "rows", "rows_second", "rows_last", "rows_moved"):
         return None
     kind: Kind = "rows" if first.kind == "batch" else first.kind

@@ -315,9 +315,9 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
             assert isinstance(thing, Items)
             thing.known = {key: self.lenient(each) for key, each in thing.known.items()}
             thing.rest = None if thing.rest is None else self.lenient(thing.rest)
-        if value.is_kept or (value.kind == "picked" and value.reason in (PACKED, *IN_ONE)):
+        if value.is_kept:
             return value
-        if value.kind in ("unknown", "rows", "picked", "rows_moved", "rows_last", "shape"):
+        if value.kind in ("unknown", "rows", "rows_moved", "rows_last", "shape"):
             return replace(value, kind="batch", reason="")
         return value
 

@@ -408,7 +408,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
 def _is_of_each_rank(value: Value, depth: int = 4) -> bool:
     """Whether all that differs between the ranks in something is drawn by each of them: rank 0 shows its own."""
     if value.is_local:
-        return value.reason == DRAWN and not value.couples
+        return value.reason == DRAWN and not (value.couples or value.loaders)
     inner = [each for thing in value.only(Items) if isinstance(thing, Items) for each in thing.all()]
     local = [each for each in inner if each.is_local or local_entries(each)]
     return bool(local) and depth > 0 and not local_runs(value) and all(_is_of_each_rank(e, depth - 1) for e in local)

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 from ddpify_codemods.facts.flow.library_modules import of_library_module
-from ddpify_codemods.facts.flow.values import CONCATENATED, COUPLES, Module, Value
+from ddpify_codemods.facts.flow.values import CONCATENATED, COUPLES, Items, Module, Value
 
 from tests.codemods.facts.flow.followed import TRAINING, reasons
 
@@ -75,9 +75,13 @@ def test_some_samples_are_one_sequence_to_them_too(source: str, reason: str, dim
     assert found is not None and (found.kind, found.reason) == ("unknown", COUPLES)
 
 
-@pytest.mark.parametrize("source", ["Linear(4, 3)", "LSTM(4, 3, batch_first=True)"])
-def test_some_samples_may_be_computed_one_by_one(source: str) -> None:
-    assert made(source, "picked", 3) is None
+def test_some_samples_may_be_computed_one_by_one() -> None:
+    assert made("Linear(4, 3)", "picked", 3) is None
+    states = made("LSTM(4, 3, batch_first=True)", "picked", 3)
+    assert states is not None
+    (both,) = states.only(Items)
+    assert isinstance(both, Items)
+    assert both.known[0].kind == "picked"
 
 
 SOME = """\
@@ -119,3 +123,18 @@ def test_programs_whose_layers_run_over_the_samples_that_a_mask_picks_are_refuse
 )
 def test_programs_whose_layers_compute_each_of_them_alone(layer: str, body: str) -> None:
     assert reasons(SOME.format(layer=layer, body=body) + SOME_TRAINING) == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "loss"),
+    [
+        ("Linear(4, 4)", "model(x[x[:, 0] > 0]).pow(2).mean()"),
+        ("Linear(4, 4)", "model(x).pow(2).mean()"),
+        ("LSTM(4, 4, batch_first=True)", "F.cross_entropy(model(x), y)"),
+    ],
+)
+def test_a_mean_over_what_a_mask_has_picked_is_none_over_the_batch(layer: str, loss: str) -> None:
+    picks = {"Linear(4, 4)": "self.layer(x[x[:, 0] > 0])"}.get(
+        layer, "x + self.layer(x[x[:, 0] > 0].unsqueeze(1))[0][:, -1].mean(0)"
+    )
+    assert reasons(SOME.format(layer=layer, body=picks) + TRAINING.replace("F.cross_entropy(model(x), y)", loss))
