@@ -185,6 +185,25 @@ for epoch in range(2):
     best = max(best, rate)
     print("%.4f %.4f" % (loss, best))
 """,
+    "one function that trains and evaluates, and divides means by samples": """\
+def run(loader, optimizer):
+    total, count = 0.0, 0
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        count += x.size(0)
+        total += loss.item()
+        print("%.5f" % (total / count))
+    return total / count
+
+
+for epoch in range(2):
+    print("%.5f" % run(train_loader, optimizer))
+    print("%.5f" % run(test_loader, None))
+""",
     "a softmax that names no dimension": """\
 teacher = torch.nn.Linear(4, 3)
 for epoch in range(2):

@@ -102,3 +102,84 @@ def test_sums_that_something_is_added_to_leave_no_ratio(shown: str, fits: bool) 
     result = plain(HEAD + "epoch = 0\n" + source)
     assert not refusals(result)
     assert ("sum_over_ranks(total) if is_divided else total" in result.code) is not fits
+
+
+def test_a_mean_that_a_sum_divides_is_no_ratio_of_sums() -> None:
+    source = RUN.format(after="return total / count").replace("loss.item() * x.size(0)", "loss.item()")
+    result = plain(HEAD + source)
+    assert not refusals(result)
+    assert "sum_over_ranks(count) if is_divided else count" in result.code
+
+
+METER = """\
+class Meter:
+    def __init__(self):
+        self.total = self.hits = self.count = self.seen = 0
+
+    def update(self, loss, out, y):
+        seen = y != 2
+        hit = (out.argmax(1) == y) & seen
+        self.total += loss
+        self.hits += hit.sum().item()
+        self.seen += seen.sum().item()
+        self.count += y.size(0)
+
+    def get(self):
+        return {shown}
+
+
+def weighed(out, y):
+    weight = (y != 0).float()
+    return (F.cross_entropy(out, y, reduction="none") * weight).sum() / weight.sum()
+
+
+def train():
+    meter = Meter()
+    for x, y in train_loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        meter.update(loss.item(), out, y)
+    return meter.get()
+
+
+@torch.no_grad()
+def test():
+    meter = Meter()
+    for x, y in test_loader:
+        out = model(x)
+        meter.update(weighed(out, y).item(), out, y)
+    return meter.get()
+
+
+for epoch in range(2):
+    print(train())
+    print(test())
+"""
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ["self.hits / self.seen", "self.total"],
+)
+def test_a_meter_of_training_and_of_an_evaluation_that_is_not_divided(shown: str) -> None:
+    assert not refusals(plain(HEAD + METER.format(shown=shown)))
+
+
+@pytest.mark.parametrize(
+    ("shown", "read"),
+    [
+        ("self.total / self.count", "self.count"),
+        ("self.hits + 1", "self.hits"),
+        ("self.hits / max(self.seen, 2)", "self.seen"),
+        ("self.hits / max(self.seen, 1, 2)", "self.seen"),
+        ("(self.hits + self.seen) / max(self.seen, 1)", "self.seen"),
+        ("self.seen / max(self.hits, 1)", "self.hits"),
+        ("self.total / max(self.count, 1)", "self.count"),
+    ],
+)
+def test_a_number_of_such_a_meter_that_is_no_ratio_of_sums(shown: str, read: str) -> None:
+    found = refusals(plain(HEAD + METER.format(shown=shown)))
+    assert any(f"`{read}` is read here of divided batches and of whole ones" in each for each in found)

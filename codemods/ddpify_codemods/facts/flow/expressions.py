@@ -269,9 +269,9 @@ class Expressions(OwnOperators):
             self.shown_parts([node], frame)
 
     def is_measured_whole(self) -> bool:
-        """Whether what is followed may measure, for an evaluation that is not divided, what it measures of training."""
-        whole = any(context.how == "whole" for context in self.contexts)
-        return whole or (not self.contexts and not self.found.measuring.keys().isdisjoint(self.stack))
+        """Whether what is followed may measure, for an evaluation that is not divided, what it measures of training:
+        in its loop, or behind it, as a meter's `average()`."""
+        return not self.contexts or any(context.how == "whole" for context in self.contexts)
 
     def of_data(self, node: ast.expr, value: Value, other: Value, frame: Frame) -> Value:
         """A number of a batch that samples are computed with, before any model: `(x - x.mean()) / x.std()`. It is that

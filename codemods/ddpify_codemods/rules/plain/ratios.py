@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from ...facts.flow.frames import AfterLoop, FlowFacts
+from ...facts.flow.frames import AfterLoop, FlowFacts, Reduction
 from ...facts.script import Script
 
 
-def in_ratio(script: Script, node: ast.expr, sums: Iterable[ast.expr]) -> bool:
+def in_ratio(script: Script, node: ast.expr, summed: Mapping[ast.expr, set[Reduction]]) -> bool:
     """Whether an expression stands in a division of sums.
 
     Args:
-        node: it. sums: the expressions that are summed over ranks; both sides of the division are so many times larger
-            if each of these is.
+        node: it. summed: the expressions that are brought together from the ranks; both sides of the division are so
+            many times larger if each of these is a sum. A mean over ranks that all have alike is as large as it was.
     """
-    sums = set(sums)
+    sums = {each for each, reductions in summed.items() if all(one.kind in ("sum", "size") for one in reductions)}
     for parent in script.ancestors(node):
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
             return _grows_with(parent.left, sums) and _grows_with(parent.right, sums)
