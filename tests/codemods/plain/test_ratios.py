@@ -162,7 +162,7 @@ for epoch in range(2):
 
 @pytest.mark.parametrize(
     "shown",
-    ["self.hits / self.seen", "self.total"],
+    ["self.hits / self.seen", "100.0 * self.hits / max(self.seen, 1)", "self.hits / max(1, self.seen)", "self.total"],
 )
 def test_a_meter_of_training_and_of_an_evaluation_that_is_not_divided(shown: str) -> None:
     assert not refusals(plain(HEAD + METER.format(shown=shown)))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 
+from ...facts.counted_among import counted_among
 from ...facts.flow.frames import AfterLoop, FlowFacts, Reduction
 from ...facts.script import Script
+from .words import program_of
 
 
 def in_ratio(script: Script, node: ast.expr, summed: Mapping[ast.expr, set[Reduction]]) -> bool:
@@ -19,10 +21,33 @@ def in_ratio(script: Script, node: ast.expr, summed: Mapping[ast.expr, set[Reduc
     sums = {each for each, reductions in summed.items() if all(one.kind in ("sum", "size") for one in reductions)}
     for parent in script.ancestors(node):
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
-            return _grows_with(parent.left, sums) and _grows_with(parent.right, sums)
+            if not _grows_with(parent.left, sums):
+                return False
+            return _grows_with(parent.right, sums) or _is_count_or_one(script, parent, sums)
         if isinstance(parent, ast.stmt):
             break
     return False
+
+
+def _is_count_or_one(script: Script, ratio: ast.BinOp, sums: set[ast.expr]) -> bool:
+    """Whether something is divided by a count, or by 1 where that is 0, as it then is, too: `hits / max(count, 1)`."""
+    call = ratio.right
+    if not isinstance(call, ast.Call) or script.qualified(call.func) != "max" or len(call.args) != 2 or call.keywords:
+        return False
+    counts = [each for each in call.args if not (isinstance(each, ast.Constant) and each.value == 1)]
+    if len(counts) != 1 or counts[0] not in sums:
+        return False
+    parts = [_without_factor(each) for each in ast.walk(ratio.left) if isinstance(each, ast.expr) and each in sums]
+    return all(counted_among(program_of(script).scripts, script, each, counts[0]) for each in parts)
+
+
+def _without_factor(node: ast.expr) -> ast.expr:
+    """What a number is so many times: `self.hits` in `100.0 * self.hits`."""
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        if not isinstance(node.left, ast.Constant) and not isinstance(node.right, ast.Constant):
+            break
+        node = node.right if isinstance(node.left, ast.Constant) else node.left
+    return node
 
 
 def _grows_with(node: ast.expr, sums: set[ast.expr]) -> bool:
