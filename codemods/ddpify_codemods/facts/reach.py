@@ -234,32 +234,75 @@ def _is_of_library(call: ast.Call, libraries: frozenset[str]) -> bool:
 def run_alone(scripts: Sequence[Script], script: Script) -> frozenset[ast.AST]:
     """The functions at the top level of an imported file that can only run when that file is started itself.
 
-    Args: the program; the file. The others have to take names from it (`from main_ce import set_loader`), and neither
-    these nor anything that runs at its import come to the functions.
+    Args: the program; the file. Others have to take names from it (`from main_ce import set_loader`), and neither those
+    of them that the program comes to, nor anything that runs at its import, come to the functions.
     """
-    taken = _taken(scripts, script)
-    if script is scripts[0] or taken is None or not _names(script.tree)[1]:
+    if script is scripts[0]:
         return frozenset()
-    waiting: list[ast.AST] = [*_run_at_import(script.tree)]
-    waiting += [node for node in script.tree.body if getattr(node, "name", "") in taken]
-    reached: set[ast.AST] = set()
-    while waiting:
-        node = waiting.pop()
-        if node not in reached:
-            reached.add(node)
-            names = {part.id for part in walk(node) if isinstance(part, ast.Name)}
-            waiting += [other for other in script.tree.body if getattr(other, "name", "") in names]
+    reached = _run_in_program(tuple(scripts))
     return frozenset(node for node in script.tree.body if isinstance(node, _FUNCTIONS) and node not in reached)
 
 
-def _taken(scripts: Sequence[Script], script: Script) -> set[str] | None:
-    """The names that others take from a file; None where one takes them all, or the file itself."""
-    stem = script.path.parent.name if script.path.name == "__init__.py" else script.path.stem
-    taken: set[str] = set()
-    for node in (node for other in scripts for node in other.imports):
-        names = {alias.name for alias in node.names}
-        if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == stem:
-            taken |= names
-        elif any(name.rpartition(".")[2] == stem for name in names):
-            return None
-    return None if "*" in taken or stem in taken else taken
+@lru_cache(maxsize=4)  # asked for each file of a program
+def _run_in_program(scripts: tuple[Script, ...]) -> frozenset[ast.AST]:
+    """What runs when files are imported, and the definitions at their top level that this and the first file come to.
+
+    A file that another one takes whole, or in which something is looked up by a name that is made in the run
+    (`globals()[name]`), counts as run with all that it imports; so does the first.
+    """
+    by_name = any(name in script.text for script in scripts for name in ("import_module", "__import__"))
+    whole = [each for each in scripts if by_name or any(_takes_whole(other, each) for other in scripts)]
+    taken = [(script, name) for script in (scripts[0], *whole) for name in _all_of(script)]
+    waiting: list[tuple[Script, ast.AST]] = [(scripts[0], node) for node in scripts[0].tree.body]
+    waiting += [(script, node) for script in scripts[1:] for node in _run_at_import(script.tree)]
+    waiting += [(each, node) for each in scripts for node in each.tree.body if getattr(node, "decorator_list", ())]
+    reached: set[ast.AST] = set()
+    seen: set[tuple[Script, str]] = set()
+    while waiting or taken:
+        if waiting:
+            script, node = waiting.pop()
+            if node not in reached:
+                reached.add(node)
+                taken += [(script, part.id) for part in walk(node) if isinstance(part, ast.Name)]
+                taken += [(script, name) for name in _all_of(script)] if not _names(node)[1] else []
+        elif (found := taken.pop()) not in seen:
+            seen.add(found)
+            script, name = found
+            waiting += [(script, node) for node in script.tree.body if getattr(node, "name", "") == name]
+            taken += [(other, there) for other in scripts for there in _named_there(script, name, other)]
+    return frozenset(reached)
+
+
+def _all_of(script: Script) -> Iterator[str]:
+    """The names of a file's definitions, and those that its imports give."""
+    yield from (node.name for node in script.tree.body if isinstance(node, _DEFINITIONS))
+    yield from (alias.asname or alias.name for node in script.imports for alias in node.names)
+
+
+def _named_there(script: Script, name: str, other: Script) -> Iterator[str]:
+    """What a name of a file is called in another one, if it comes from there."""
+    for node in script.imports:
+        if _is_from(node, other):
+            yield from (alias.name for alias in node.names if name == (alias.asname or alias.name))
+
+
+def _takes_whole(script: Script, other: Script) -> bool:
+    """Whether a file takes another one itself, or all of its names."""
+    for node in script.imports:
+        names = {alias.name.rpartition(".")[2] for alias in node.names}
+        of_folder = isinstance(node, ast.Import) and other.path.parent.name in names
+        if _stem(other) in names or of_folder or ("*" in names and _is_from(node, other)):
+            return True
+    return False
+
+
+def _is_from(node: ast.AST, other: Script) -> bool:
+    """Whether an import takes names from a file, or from the package that it begins: `from . import train`."""
+    if not isinstance(node, ast.ImportFrom):
+        return False
+    is_package = other.path.name == "__init__.py"
+    return node.module.rpartition(".")[2] == _stem(other) if node.module else is_package
+
+
+def _stem(script: Script) -> str:
+    return script.path.parent.name if script.path.name == "__init__.py" else script.path.stem

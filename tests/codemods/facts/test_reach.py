@@ -45,12 +45,45 @@ if __name__ == "__main__":
         ("from other import loader", OTHER.replace("return torch.rand(3)", "return globals()[name]()"), False),
         ("from other import loader", OTHER.replace('if __name__ == "__main__":', "if True:"), False),
         ("from other import loader", OTHER.replace("def train", "@registered\ndef train"), False),
+        ("from other import loader", OTHER.replace("train()\nif", "vars(args)\n    train()\nif"), True),
+        ("from other import loader", OTHER + "@registered\nclass Kept:\n    def run(self):\n        train()\n", False),
+        ("from other import loader\nimportlib.import_module('other').main()", OTHER, False),
     ],
 )
 def test_a_function_runs_only_when_its_file_is_started(entry: str, other: str, alone: bool) -> None:
     script = replace(script_of(other, is_entry=False), path=Path("other.py"))
     function = next(node for node in script.tree.body if getattr(node, "name", "") == "train")
     assert (function in run_alone([script_of(entry), script], script)) is alone
+
+
+@pytest.mark.parametrize(
+    ("between", "alone"),
+    [
+        ("from other import train\ndef helper(): pass\ndef main():\n    train()\n", True),
+        ("from other import train\ndef helper():\n    train()\n", False),
+        ("from other import train as step\ndef helper():\n    run(step)\n", False),
+        ("from other import train\ndef helper():\n    inner()\ndef inner():\n    train()\n", False),
+        ("from other import train as helper\n", False),
+        ("from other import train\ndef helper():\n    globals()[name]()\n", False),
+        ("from other import train\ndef helper(): pass\ntrain()\n", False),
+        ("from other import *\ndef helper(): pass\n", False),
+        ("import other\ndef helper(): pass\n", False),
+    ],
+)
+def test_what_a_file_between_takes_runs_where_the_program_comes_to_it(between: str, alone: bool) -> None:
+    """A function that a file imports for the use of its own main part, which does not run."""
+    other = replace(script_of(OTHER, is_entry=False), path=Path("other.py"))
+    third = replace(script_of(between, is_entry=False), path=Path("between.py"))
+    function = next(node for node in other.tree.body if getattr(node, "name", "") == "train")
+    scripts = [script_of("from between import helper\nhelper()"), third, other]
+    assert (function in run_alone(scripts, other)) is alone
+
+
+def test_a_package_gives_its_names_to_its_files() -> None:
+    other = replace(script_of(OTHER, is_entry=False), path=Path("kit/__init__.py"))
+    third = replace(script_of("from . import train\ndef helper():\n    train()", is_entry=False), path=Path("kit/b.py"))
+    function = next(node for node in other.tree.body if getattr(node, "name", "") == "train")
+    assert function not in run_alone([script_of("from kit.b import helper\nhelper()"), third, other], other)
 
 
 HELPERS = "def init(args):\n    dist.init_process_group('nccl')\ndef rank():\n    return 0\n"

@@ -979,3 +979,40 @@ def test_an_evaluation_that_stays_whole_is_said_where_one_call_makes_all_loaders
     result = plain(head + LOOP.format(loss=CE, step="optimizer.step()") + EVALUATION.format(adds=adds, shown="total"))
     assert not refusals(result)
     assert any("every rank evaluates all of it" in each for each in notes(result)) is reason
+
+
+OTHERS = {
+    "first.py": """\
+import argparse
+def shown(x):
+    return x
+def run(model, x, y):
+    model(x).sub(y).mean().backward()
+def main(args):
+    print(vars(args))
+    run(args.model, 1, 2)
+if __name__ == "__main__":
+    main(argparse.ArgumentParser().parse_args())
+""",
+    "second.py": """\
+from first import run
+def halved(x):
+    return x / 2
+def main(args):
+    run(args.model, 1, 2)
+if __name__ == "__main__":
+    main(None)
+""",
+}
+
+
+@pytest.mark.parametrize(("taken", "is_converted"), [("halved", True), ("run", False), ("main", False)])
+def test_a_training_step_of_a_file_that_is_a_script_too_is_not_reached(taken: str, is_converted: bool) -> None:
+    """An experiment that takes a function from the one before it, which has taken its training from another."""
+    source = f"from first import shown\nfrom second import {taken} as taken\n" + HEAD
+    source += LOOP.format(loss=CE, step="optimizer.step()") + "def main(args):\n    taken(shown(args))\nmain(7)\n"
+    files = {Path("/tmp/project/train.py"): source}
+    files |= {Path("/tmp/project") / name: text for name, text in OTHERS.items()}
+    result = convert(files, "cpu", style="plain")
+    refused = [each for file in result.values() for each in file.findings if each.severity == "refused"]
+    assert (not refused) is is_converted
