@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from ...facts.asking_commands import only_asks
 from ...facts.called_modules import last_name
 from ...facts.effects import (
     FOLDERS,
@@ -100,7 +101,7 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
         yield from _folder(script, call, name)
         return
     if not isinstance(statement, ast.Expr) or statement.value is not call or statement in done:
-        if name in _ASKS:
+        if name in _ASKS or only_asks(script, call):
             message = f"every rank calls {ast.unparse(call.func)}, since what it gives back is used"
             yield Finding(RULE.id, "note", call.lineno, message, "none needed where the command writes nothing")
         elif statement not in done:
