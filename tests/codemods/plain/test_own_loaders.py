@@ -184,3 +184,17 @@ def test_a_loop_of_the_class_itself() -> None:
 """
     code = plain(HEAD + CLASS + fits + "Loader(train_set).fit()\n").code
     assert "self.sampler.set_epoch(epoch)" in code and "DistributedSampler(self.dataset, shuffle=shuffle)" in code
+
+
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [("first.batch_size", "this batch size is read from a loader"), ("len(x)", ""), ("8", "")],
+)
+def test_a_batch_size_that_is_read_from_a_loader_of_training(size: str, reason: str) -> None:
+    """It is that of a rank there: dividing it once more would make smaller batches."""
+    source = HEAD.replace("train_loader =", "first =", 1) + "train_loader = first\nx = [0] * 8\n"
+    source += (
+        f"if len(x) > random.random():\n    train_loader = DataLoader(first.dataset, batch_size={size}, shuffle=True)\n"
+    )
+    found = refusals(plain(source + LOOP.format(loss=CE, step="optimizer.step()")))
+    assert any(reason in each for each in found) if reason else not any("batch size" in each for each in found)

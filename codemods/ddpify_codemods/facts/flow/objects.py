@@ -34,6 +34,7 @@ from .values import (
     NOT_STACKED,
     OWN_DATA,
     PICKED,
+    READ_SIZE,
     SAME,
     UNEVEN,
     Class,
@@ -345,13 +346,15 @@ class Objects(Loops, OwnContainers, OwnLoaders):
         self.found.loaders.add(found)
         named = [word.value for word in node.keywords if word.arg == "dataset"]
         shuffles = [word.value for word in node.keywords if word.arg == "shuffle"]
+        sizes = [*node.args[1:2], *(word.value for word in node.keywords if word.arg == "batch_size")]
         for part in (*node.args, *(word.value for word in node.keywords)):
             value = self.value(part, frame)
             if part in (*node.args[:1], *named):
                 old = self.found.datasets.get(node)
                 self.found.datasets[node] = value if old is None else join(old, value)
             if value.is_local or local_entries(value):
-                self.problem(frame, part, OWN_DATA, frozenset().union(*(each.loaders for each in entries([value]))))
+                reason = READ_SIZE if part in sizes and value.kind == "size" else OWN_DATA
+                self.problem(frame, part, reason, frozenset().union(*(each.loaders for each in entries([value]))))
             if part in (*node.args[2:3], *shuffles):
                 self.found.shuffles.setdefault(found, set()).add(value.constant)
         for size in batch_sizes(found):

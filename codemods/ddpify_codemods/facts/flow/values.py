@@ -36,6 +36,7 @@ Kind = Literal[
     "unknown",
 ]
 OWN_DATA = "a loader would get other samples on each rank: what it loads is made of a rank's batches alone"
+READ_SIZE = "this batch size is read from a loader that ranks may divide, which has a rank's part of it"
 NOT_STACKED = "its collate function is not seen to stack samples"
 NOT_FOLLOWED = "what a generator gives to its loop is not followed"
 COUPLES = "it couples samples of a batch with each other"
