@@ -21,7 +21,7 @@ from .operands import operands
 from .operation_names import FACTORIES, LOSSES, NEW
 from .operations import element
 from .own_decisions import as_number
-from .own_networks import is_called_by_library
+from .own_networks import is_called_by_library, is_only_read, table_of
 from .shown_parameters import given_in_calls
 from .signatures import needs, takes
 from .starred import parts_given
@@ -134,7 +134,8 @@ class Calls(Methods):
             self.called_as.setdefault(node, set()).update(function.things)
         if found is None:
             found = self.unknown_call(node, [function, *args, *keywords.values()], frame, alone)
-            found = SAME if self.chooses and found.only(Module) else found  # it may be one of the program's own
+            if self.chooses and found.only(Module) and not self.is_of_library(node.func, frame):
+                found = SAME  # it may be one of the program's own
         if self.in_forward and not own and found.kind == "unknown" and any(each.only(Bound) for each in args):
             found = replace(found, reason=COUPLES)  # it may call what functools.partial has made
         for word in node.keywords:
@@ -235,6 +236,14 @@ class Calls(Methods):
             return function.things
         self.not_taking |= {thing for thing in own - taking if isinstance(thing, Module)}
         return function.things - (own - taking)
+
+    def is_of_library(self, called: ast.expr, frame: Frame) -> bool:
+        """Whether what is called is one of those that a library has, `models.__dict__[name]`, not the program's own."""
+        table = table_of(called)
+        found = self.value(table, frame) if table is not None else SAME
+        names = {thing.name for thing in found.things if isinstance(thing, Library)}
+        others = len(names) != len(found.things) or any(f"{name}.".startswith("torch.") for name in names)
+        return bool(names) and not others and all(is_only_read(self.scripts, name) for name in names)
 
     def may_be_called(self, thing: Function | Class | Module, node: ast.Call) -> bool:
         """Whether a function, a class or a network may take what a call gives."""

@@ -12,6 +12,9 @@ LOOKS_UP = frozenset(
     {"eval", "globals", "locals", "vars", "__import__", "importlib.import_module", "types.MethodType", "pydoc.locate"}
     | {f"hydra.utils.{each}" for each in ("instantiate", "call", "get_class", "get_method", "get_object")}
 )
+_READS = frozenset({"keys", "values", "items", "get"})  # of a dict
+_LOOKS = frozenset({"getattr", "hasattr", "dir", "vars", "sorted", "list", "set", "len", "print"})
+_SAYS = frozenset({"__dict__", "__name__", "__file__", "__version__", "__all__"})
 _WRAPPING = ("torch.", "functools.lru_cache", "functools.cache", "functools.wraps", "contextlib.", "dataclasses.")
 
 
@@ -30,6 +33,53 @@ def hands_over_networks(scripts: Sequence[Script]) -> bool:
     named = {node.id for script in scripts for node in script.find(ast.Name)}
     named |= {node.attr for script in scripts for node in script.find(ast.Attribute)}
     return bool(functions - named) and has_networks(scripts)
+
+
+def table_of(called: ast.expr) -> ast.expr | None:
+    """What is looked into by a name: `models` of `models.__dict__[name]` and `vars(models)[name]`; None elsewhere."""
+    table = called.value if isinstance(called, ast.Subscript) else None
+    if isinstance(table, ast.Call) and isinstance(table.func, ast.Name) and table.func.id == "vars":
+        return table.args[0] if len(table.args) == 1 else None
+    return table.value if isinstance(table, ast.Attribute) and table.attr == "__dict__" else None
+
+
+def is_only_read(scripts: Sequence[Script], library: str) -> bool:
+    """Whether a program only takes what a library has, and can put nothing of its own in it, as
+    `models.__dict__[name] = Net` does.
+
+    Args: its scripts; the name of a library, "torchvision.models".
+    """
+    parts = library.split(".")
+    names = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+    imported = any(f"{each}.".startswith(f"{parts[0]}.") for script in scripts for each in script.imported.values())
+    uses = ((script, node) for script in scripts for kind in (ast.Name, ast.Attribute) for node in script.find(kind))
+    return imported and all(_is_read(script, node) for script, node in uses if script.qualified(node) in names)
+
+
+def _is_read(script: Script, node: ast.expr) -> bool:
+    """Whether something of a library is only taken of it, where a library is named, or its `__dict__`."""
+    parent = script.parents[node]
+    if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        return False
+    if isinstance(parent, ast.Attribute):
+        hidden = parent.attr.startswith("__") and parent.attr not in _SAYS
+        read = _is_table_read(script, parent) if parent.attr == "__dict__" else not hidden
+        return read and isinstance(parent.ctx, ast.Load)
+    if not isinstance(parent, ast.Call) or not isinstance(parent.func, ast.Name) or parent.func.id not in _LOOKS:
+        return False
+    asked = [each.value for each in parent.args[1:2] if isinstance(each, ast.Constant)]
+    return _is_table_read(script, parent) if parent.func.id == "vars" else not any("__" in str(each) for each in asked)
+
+
+def _is_table_read(script: Script, table: ast.expr) -> bool:
+    """Whether what a library has is taken out of its `__dict__`, and nothing put in."""
+    parent = script.parents[table]
+    if isinstance(parent, ast.Subscript):
+        return isinstance(parent.ctx, ast.Load)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _READS
+    looks = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in _LOOKS
+    return looks or isinstance(parent, ast.Compare | ast.For | ast.comprehension)
 
 
 def _may_be_registered(script: Script, node: ast.stmt) -> bool:

@@ -96,3 +96,57 @@ def test_a_function_that_is_only_wrapped_is_in_no_registry(decorator: str) -> No
     nets = f"{NETS}@{decorator}\ndef never():\n    return None\n"
     code = plain(HEAD + "import contextlib\nimport functools\nimport factory\n" + nets + TRAINS.format("A()"))
     assert "DistributedDataParallel" in code
+
+
+TABLE = "import sys\nimport zoo\n"
+
+
+@pytest.mark.parametrize("made", ["zoo.__dict__[sys.argv[1]](3)", "vars(zoo)[sys.argv[1]](3)"])
+@pytest.mark.parametrize(
+    "looks",
+    [
+        "",
+        "names = sorted(each for each in zoo.__dict__ if each.islower() and callable(zoo.__dict__[each]))\n",
+        "print(dir(zoo), zoo.__version__, 'a' in zoo.__dict__, [*zoo.__dict__.keys()], len(vars(zoo)))\n",
+        'print(getattr(zoo, "names"), zoo.models.first)\n',
+    ],
+)
+def test_what_a_library_has_is_none_of_the_programs_own(made: str, looks: str) -> None:
+    program = HEAD + TABLE + NETS.replace("return {}", f"return {COUPLED}") + looks + TRAINS.format(made)
+    assert "ddp_model(x)" in plain(program)
+
+
+@pytest.mark.parametrize(
+    "puts",
+    [
+        'zoo.__dict__["B"] = B\n',
+        "zoo.__dict__.update(B=B)\n",
+        "vars(zoo)['B'] = B\n",
+        "table = zoo.__dict__\ntable['B'] = B\n",
+        "table = vars(zoo)\ntable['B'] = B\n",
+        "zoo.B = B\n",
+        "zoo.B, other = B, A\n",
+        'setattr(zoo, "B", B)\n',
+        'zoo.__setattr__("B", B)\n',
+        "other = zoo\nother.B = B\n",
+        "for other in (zoo,):\n    other.B = B\n",
+        'getattr(zoo, "__dict__")["B"] = B\n',
+        "zoo = {}\n",
+        "def put(where):\n    where.B = B\n\n\nput(zoo)\n",
+        "zoo.__dict__ |= {'B': B}\n",
+        "for zoo.B in (B,):\n    pass\n",
+    ],
+)
+def test_a_program_may_put_its_own_network_in_a_library(puts: str) -> None:
+    nets = NETS.replace("return {}", f"return {COUPLED}")
+    for made in ("zoo.__dict__[sys.argv[1]]()", "vars(zoo)[sys.argv[1]]()"):
+        program = HEAD + TABLE + nets + puts + TRAINS.format(made)
+        assert "DistributedDataParallel" not in plain(program)
+        assert "DistributedDataParallel" not in plain(program.replace("import zoo", "import zoo.models as zoo"))
+
+
+def test_what_is_chosen_of_torch_or_of_the_program_is_not_one_of_a_library() -> None:
+    nets = NETS.replace("return {}", f"return {COUPLED}")
+    for made in ("nn.__dict__[sys.argv[1]](4, 3)", "table.__dict__[sys.argv[1]]()", "globals()[sys.argv[1]](3)"):
+        table = "\nclass Table:\n    pass\n\n\ntable = Table()\ntable.B = B\n"
+        assert "DistributedDataParallel" not in plain(HEAD + TABLE + nets + table + TRAINS.format(made))
