@@ -97,6 +97,8 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         """Call a method; the names of a tensor that it changes in place hold another one afterwards."""
         self.redraws(method.name, method.owner, [*args, *keywords.values()], node, frame)
         self.changes_chosen(method.name, node, args, frame)
+        if args or keywords:
+            self.forgets([method.owner, *args, *keywords.values()])
         found = self.filled(method, node, args)
         if found is None:
             found = self.method_makes(method, node, args, keywords, frame, alone)

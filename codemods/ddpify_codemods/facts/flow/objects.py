@@ -229,6 +229,8 @@ class Objects(Loops, OwnContainers, OwnLoaders):
 
     def leaves(self, values: Iterable[Value]) -> None:
         """Objects are given to what is not followed."""
+        values = [*values]
+        self.forgets(values)
         for value in values:
             for thing in value.things:
                 if isinstance(thing, Instance):
@@ -237,6 +239,16 @@ class Objects(Loops, OwnContainers, OwnLoaders):
                     self.found.not_weighed.add(thing.made)
                 elif isinstance(thing, Items):
                     self.leaves(entry for entry in thing.all() if entry is not value)
+
+    def forgets(self, values: Iterable[Value], depth: int = 4) -> None:
+        """Objects of libraries may get other settings where it is not followed: `cfg.merge_from_file(path)`."""
+        things = [thing for value in values for thing in value.only(Module)] if depth else []
+        for thing in things:
+            if isinstance(thing, Module) and thing.cls is None and not f"{thing.name}.".startswith("torch."):
+                self.forgets(thing.attributes.values(), depth - 1)
+                for name, value in thing.attributes.items() if isinstance(thing.made, ast.Call) else ():
+                    known = value.is_none if value.things else None
+                    thing.attributes[name] = replace(value, constant=None, zero=False, is_none=known)
 
     def names_of(self, file: Module) -> dict[str, Value]:
         """The names of a file that is imported as a module."""

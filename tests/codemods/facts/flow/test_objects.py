@@ -110,3 +110,43 @@ def test_a_class_method_gets_its_class_first(counts: str) -> None:
 def test_a_class_method_that_is_inherited_makes_what_it_is_asked_of() -> None:
     source = f"{CLASS_METHODS}model = Coupled.of(3)\n{USED.format(counts='0')}"
     assert undivided(source) and not undivided(source.replace("Coupled.of", "Net.of"))
+
+
+CHOSEN = """\
+import argparse
+import sys
+from settings import Node, fill
+
+
+class Coupled(torch.nn.Module):
+    def forward(self, x):
+        return x - x.flip(0)
+
+
+cfg = Node()
+cfg.model = Node()
+cfg.model.name = "other"
+cfg.coupled = None
+{}
+if cfg.model.name == "coupled" or cfg.coupled is not None:
+    model = torch.nn.Sequential(model, Coupled())
+"""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "cfg.merge_from_list(sys.argv[1:])",
+        "cfg.merge_from_file('settings.yaml')",
+        "cfg.model.update(name=sys.argv[-1])",
+        "fill(cfg)",
+        "fill(cfg.model)",
+        "fill([cfg])",
+        "argparse.ArgumentParser().parse_args(namespace=cfg)",
+        "if sys.argv[1:]:\n    cfg.merge_from_list(sys.argv[1:])",
+        "for each in sys.argv[1:]:\n    fill(cfg, each)",
+    ],
+)
+def test_settings_of_a_library_may_be_changed_where_it_is_not_followed(changes: str) -> None:
+    assert not followed(CHOSEN.format("cfg.freeze()\nprint(cfg)") + TRAINING).problems
+    assert followed(CHOSEN.format(changes) + TRAINING).problems
