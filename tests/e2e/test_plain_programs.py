@@ -2976,3 +2976,54 @@ Trainer(model, optimizer).run(DataLoader(train_set, batch_size=12, shuffle=True)
 @pytest.mark.parametrize("source", [HEAD + INHERITED, HEAD.partition("def train(")[0] + CALLED_TWICE])
 def test_a_trainer_whose_base_class_keeps_the_model(source: str, ranks: int, tmp_path: Path) -> None:
     trains_alike(source, ranks, tmp_path)
+
+
+METER = """\
+class AverageMeter:
+    def __init__(self):
+        self.avg = 0
+        self.sum = 0
+        self.count = 0
+
+    def update(self, val, n=1):
+        self.sum += val
+        self.count += n
+        self.avg = self.sum / self.count
+
+
+def fit(loader, model, optimizer):
+    losses = AverageMeter()
+    hits = AverageMeter()
+    for x, y in loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        current = loss.item()
+        right = out.argmax(1).eq(y).sum().item()
+        losses.update(current, x.size(0))
+        hits.update(right, x.size(0))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return losses.avg, hits.avg
+
+
+def check(loader, model):
+    losses = AverageMeter()
+    hits = AverageMeter()
+    with torch.no_grad():
+        for x, y in loader:
+            out = model(x)
+            losses.update(F.cross_entropy(out, y).item(), x.size(0))
+            hits.update(out.argmax(1).eq(y).sum().item(), x.size(0))
+    return losses.avg, hits.avg
+
+
+for epoch in range(3):
+    print(fit(DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True), model, optimizer))
+    print(check(DataLoader(test_set, batch_size=12), model))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_meter_of_means_and_of_sums(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + METER, ranks, tmp_path)

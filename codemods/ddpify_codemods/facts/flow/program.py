@@ -24,6 +24,7 @@ from .own_sizes import batch_sizes, own_sizes
 from .separate import divided_by_none, is_replaced, separate
 from .state import TooLarge
 from .statements import Follower
+from .told import of_means_and_sums
 from .values import DRAWN, UNEVEN, Loader, root_of
 from .whole_calls import given_whole
 
@@ -172,7 +173,10 @@ def _follow(
             drawn.clear()
             drawn |= apart_for_samples(scripts, only_evaluated)
         coupled = joined.learn(found)
-        if not stuck and not wanted and not undivided and not coupled:
+        settled = not stuck and not wanted and not undivided and not coupled
+        if settled and (mixed := of_means_and_sums(found) - told):
+            told |= mixed
+        elif settled:
             wanted = given_whole(found) - of_all
             left = left_for_nothing(found) - aside
             if not wanted and not left:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..script import KEPT, Script
-from .frames import Frame, additive, local_entries, settled
+from .frames import FlowFacts, Frame, additive, local_entries, settled
 from .reading import Reading
 from .values import Class, Function, Instance, Items, Value, entries
 
@@ -48,6 +48,20 @@ class Told(Reading):
             self.called(each, node, [], {}, frame, False) for each in value.things if isinstance(each, Class | Function)
         ]
         return made[0] if len(made) == len(value.things) == 1 and made[0].only(Instance) else None
+
+
+def of_means_and_sums(found: FlowFacts) -> set[ast.Call]:
+    """The calls that give a meter a mean in one place and a sum in another, `self.sum += value`, which are brought
+    together otherwise: it cannot do that where it reads them."""
+    calls: set[ast.Call] = set()
+    for node, reductions in found.reductions.items():
+        if len({each.kind == "mean" for each in reductions}) < 2:
+            continue
+        script = next(iter(reductions)).script
+        around = next((each for each in script.ancestors(node) if isinstance(each, ast.FunctionDef)), None)
+        if around is not None and isinstance(script.parents[around], ast.ClassDef):
+            calls |= {call for call, _ in found.called_with.get(around, ())}
+    return calls
 
 
 def _goes_back(value: Value) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
+from ddpify_codemods import convert
 from ddpify_codemods.facts.flow.told import has_window
 
 from tests.codemods.checks import script_of
@@ -18,3 +20,56 @@ def test_a_deque_that_forgets(given: str, keeps: bool) -> None:
     script = script_of(f"from collections import deque\nclass Meter:\n{method}")
     (cls,) = script.find(ast.ClassDef)
     assert has_window(script, cls) is keeps
+
+
+PROGRAM = """\
+import torch
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Meter:
+    def __init__(self):
+        self.sum = self.count = self.avg = 0
+
+    def update(self, value, n=1):
+        self.sum += value
+        self.count += n
+        self.avg = self.sum / self.count
+
+
+torch.manual_seed(0)
+data = TensorDataset(torch.rand(64, 4), torch.randint(3, (64,)))
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses, hits = Meter(), Meter()
+for x, y in DataLoader(data, batch_size=8, shuffle=True, drop_last=True):
+    out = model(x)
+    loss = F.cross_entropy(out, y)
+    losses.update(loss.item(), len(x))
+    hits.update((out.argmax(1) == y).sum().item(), len(x))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(losses.avg, hits.avg)
+"""
+
+
+def test_a_meter_that_gets_means_and_sums_is_told_those_of_all_ranks() -> None:
+    path = Path("train.py")
+    code = convert({path: PROGRAM}, "cpu", style="plain")[path].code
+    assert "losses.update(mean_over_ranks(loss.item()), len(x) * dist.get_world_size())" in code
+    assert "hits.update(sum_over_ranks((out.argmax(1) == y).sum().item()), len(x) * dist.get_world_size())" in code
+    assert "self.avg = self.sum / self.count\n" in code
+
+
+def test_where_the_ranks_are_at_different_places_it_is_refused() -> None:
+    path, old = Path("train.py"), "    losses.update(loss.item(), len(x))"
+    source = PROGRAM.replace(old, "    for each in out:\n        losses.update(each.max().item())")
+    assert old in PROGRAM and convert({path: source}, "cpu", style="plain")[path].code == source
+
+
+def test_all_ranks_take_the_way_to_it() -> None:
+    path = Path("train.py")
+    source = PROGRAM.replace("    losses.update", "    if x.max() > 0.9:\n        losses.update")
+    assert "if whole_batch(x).max() > 0.9:\n" in convert({path: source}, "cpu", style="plain")[path].code
