@@ -3025,5 +3025,6 @@ for epoch in range(3):
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
-def test_a_meter_of_means_and_of_sums(ranks: int, tmp_path: Path) -> None:
-    trains_alike(HEAD + METER, ranks, tmp_path)
+@pytest.mark.parametrize("current", ["loss.item()", "out.std().item()"])
+def test_a_meter_of_means_and_of_sums(current: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + METER.replace("loss.item()", current), ranks, tmp_path)

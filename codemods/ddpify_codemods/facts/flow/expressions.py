@@ -230,6 +230,9 @@ class Expressions(OwnOperators):
         if not left.is_local and not right.is_local and self.is_measured_whole():
             parts = ((node.left, left), (node.right, right))
             self.found.read_same |= {part for part, value in parts if not value.zero and value.constant is None}
+        elif left.is_local is not right.is_local:
+            part, value = (node.right, right) if left.is_local else (node.left, left)
+            self.found.met_same |= {part} if not value.zero and value.constant is None else set()
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
         result = combined(node.op, left, right)
         of_one = bool(self.in_forward) and result.kind == "unknown"  # `h[k] * h`

@@ -52,16 +52,21 @@ class Told(Reading):
 
 def of_means_and_sums(found: FlowFacts) -> set[ast.Call]:
     """The calls that give a meter a mean in one place and a sum in another, `self.sum += value`, which are brought
-    together otherwise: it cannot do that where it reads them."""
+    together otherwise, or one of them and a number that all ranks have: it cannot do that where it reads them."""
     calls: set[ast.Call] = set()
     for node, reductions in found.reductions.items():
-        if len({each.kind == "mean" for each in reductions}) < 2:
+        if len({each.kind == "mean" for each in reductions}) < 2 and not is_also_whole(found, node):
             continue
         script = next(iter(reductions)).script
         around = next((each for each in script.ancestors(node) if isinstance(each, ast.FunctionDef)), None)
         if around is not None and isinstance(script.parents[around], ast.ClassDef):
             calls |= {call for call, _ in found.called_with.get(around, ())}
     return calls
+
+
+def is_also_whole(found: FlowFacts, node: ast.expr) -> bool:
+    """Whether a sum over ranks is asked for of something that all ranks have in another case."""
+    return node in found.met_same and any(each.kind != "mean" for each in found.reductions[node])
 
 
 def _goes_back(value: Value) -> bool:

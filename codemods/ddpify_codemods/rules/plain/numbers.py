@@ -10,6 +10,7 @@ from copy import deepcopy
 
 from ...facts.flow.frames import AfterLoop, FlowFacts, Reduction
 from ...facts.flow.shown_parameters import may_be_text
+from ...facts.flow.told import is_also_whole
 from ...facts.header import functions_place
 from ...facts.meters import meters
 from ...facts.script import Script
@@ -116,6 +117,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             asked = None
         trains = asked[1] if asked else ""
         problem = _problem(script, node, {each.kind for each in reductions}, also_same and not trains, found.reductions)
+        if not problem and is_also_whole(found, node):
+            problem = f"`{ast.unparse(node)}` is a sum of this rank in one case, and one of all ranks in another"
         if may_be_text(script, node, found.called_with):
             problem = f"`{ast.unparse(node)}` is a number of this rank in one call, and a text in another"
         if problem or others:

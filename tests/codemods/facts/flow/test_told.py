@@ -73,3 +73,11 @@ def test_all_ranks_take_the_way_to_it() -> None:
     path = Path("train.py")
     source = PROGRAM.replace("    losses.update", "    if x.max() > 0.9:\n        losses.update")
     assert "if whole_batch(x).max() > 0.9:\n" in convert({path: source}, "cpu", style="plain")[path].code
+
+
+def test_so_is_one_that_gets_a_number_that_all_ranks_have_beside_a_sum() -> None:
+    path = Path("train.py")
+    source = PROGRAM.replace("losses.update(loss.item()", "losses.update(out.std().item()")
+    code = convert({path: source}, "cpu", style="plain")[path].code
+    assert "losses.update(whole_batch(out).std().item(), len(x) * dist.get_world_size())" in code
+    assert "hits.update(sum_over_ranks((out.argmax(1) == y).sum().item()), len(x) * dist.get_world_size())" in code
