@@ -20,6 +20,7 @@ _NAMES = frozenset(
 )
 
 _ORDER = ("shuffle", "sampler", "batch_sampler")
+_MOST = 100_000_000
 _IN_ORDER = frozenset({"range", "SequentialSampler"})
 
 
@@ -67,6 +68,12 @@ def order_may_be_drawn(script: Script, call: ast.Call) -> bool:
     given = [words[key] for key in ("sampler", "batch_sampler") if key in words]
     hidden = keyword_dictionary(script, call) is None and any(may_say(script, call, key) for key in _ORDER)
     return hidden or not all(_goes_in_order(script, each) for each in given)
+
+
+def draws_without_end(script: Script, sampler: ast.expr) -> bool:
+    """Whether a sampler is told to draw more than a list can hold, `num_samples=int(1e10)`, for loops that count."""
+    numbers = [part for made in _made(script, sampler) for part in ast.walk(made) if isinstance(part, ast.Constant)]
+    return any(isinstance(each.value, int | float) and each.value > _MOST for each in numbers)
 
 
 def _goes_in_order(script: Script, sampler: ast.expr) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.drawing_samplers import changed_in_place, drawing_sampler
+from ddpify_codemods.facts.drawing_samplers import changed_in_place, drawing_sampler, draws_without_end
 
 from tests.codemods.checks import script_of
 
@@ -83,3 +83,17 @@ def test_weights_that_are_ready_before() -> None:
 def test_options_beside_it(options: str, found: str) -> None:
     text = SCRIPT.replace("print(len(sampler))", f"options = {options}")
     assert of_script(text.replace("sampler=sampler)", "sampler=sampler, **options)")) == found
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("RandomSampler(data, replacement=True, num_samples=int(1e10))", True),
+        ("RandomSampler(data, True, 10_000_000_000)", True),
+        ("RandomSampler(data, replacement=True, num_samples=4096)", False),
+    ],
+)
+def test_more_samples_than_a_list_can_hold(made: str, found: bool) -> None:
+    script = script_of(SCRIPT.replace("sampler=sampler", f"sampler={made}"))
+    sampler = next(each for each in script.find(ast.Call) if ast.unparse(each.func) == "RandomSampler")
+    assert draws_without_end(script, sampler) is found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.drawing_samplers import changed_in_place, drawing_sampler
+from ...facts.drawing_samplers import changed_in_place, drawing_sampler, draws_without_end
 from ...facts.header import functions_place
 from ...facts.keyword_dictionaries import drops_last
 from ...facts.script import Script
@@ -67,6 +67,9 @@ def wrapped_sampler(script: Script, call: ast.Call, alone: bool, words: Words) -
     changed = changed_in_place(program_of(script).scripts, script, sampler)
     if words.name != "torch" or not alone:
         message = "this loader draws by weights, or samples more than once, which each rank would do otherwise"
+        yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+    elif draws_without_end(script, sampler):
+        message = "this sampler draws without end, and what it draws is sent in one list to the other ranks"
         yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
     elif changed is not None:
         message = f"what this sampler draws by may be changed while it is used (line {getattr(changed, 'lineno', 0)})"
