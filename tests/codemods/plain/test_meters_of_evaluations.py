@@ -68,7 +68,7 @@ test_loader = DataLoader(Noisy(), batch_size=8)
 """
 
 
-@pytest.mark.parametrize("shown", ["losses.avg", "'%.3f' % losses.avg"])
+@pytest.mark.parametrize("shown", ["losses.avg", "'%.3f' % losses.avg", "'{m.avg:.3f}'.format(m=losses)"])
 def test_a_meter_of_samples_that_each_rank_draws_is_read_as_it_is(shown: str) -> None:
     """Beside numbers of rank 0 alone, the mean of as many evaluations as there are ranks is none of either."""
     updated = "seen = Meter()\n" + TRAINING + "        seen.update(loss.item(), len(x))\nprint(seen.avg)\n"

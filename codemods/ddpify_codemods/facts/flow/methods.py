@@ -26,6 +26,7 @@ from .modes import is_conditional, sets_modes
 from .noise import SAMPLING
 from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
+from .own_decisions import is_drawn
 from .reading import makes_numbers
 from .sizes import product
 from .texts import of_text
@@ -286,7 +287,8 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         for name, value in thing.attributes.items():
             if names is None or name in names:
                 self.reads_attribute(thing, name, part, frame)
-            if value.is_local and (names is None or name in names):
+            own = is_drawn(value) and not value.couples  # of a whole evaluation: rank 0 shows its own
+            if value.is_local and not own and (names is None or name in names):
                 self.found.wanted |= self.sources.get((thing, name), set())
                 reason = f"`{name}` of what is shown here is a number of this rank"
                 self.problem(frame, node, reason, value.loaders)
