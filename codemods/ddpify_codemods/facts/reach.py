@@ -256,6 +256,9 @@ def _run_in_program(scripts: tuple[Script, ...]) -> frozenset[ast.AST]:
     waiting: list[tuple[Script, ast.AST]] = [(scripts[0], node) for node in scripts[0].tree.body]
     waiting += [(script, node) for script in scripts[1:] for node in _run_at_import(script.tree)]
     waiting += [(each, node) for each in scripts for node in each.tree.body if getattr(node, "decorator_list", ())]
+    waiting += [(each, part) for each in scripts for node in each.tree.body for part in _when_defined(node)]
+    guards = ((each, main_guard(each.tree)) for each in scripts)
+    waiting += [(each, part) for each, guard in guards if guard is not None for part in guard.orelse]
     reached: set[ast.AST] = set()
     seen: set[tuple[Script, str]] = set()
     while waiting or taken:
@@ -264,6 +267,7 @@ def _run_in_program(scripts: tuple[Script, ...]) -> frozenset[ast.AST]:
             if node not in reached:
                 reached.add(node)
                 taken += [(script, part.id) for part in walk(node) if isinstance(part, ast.Name)]
+                taken += [(script, name) for part in walk(node) for name in _imported_by_class(part)]
                 taken += [(script, name) for name in _all_of(script)] if not _names(node)[1] else []
         elif (found := taken.pop()) not in seen:
             seen.add(found)
@@ -271,6 +275,23 @@ def _run_in_program(scripts: tuple[Script, ...]) -> frozenset[ast.AST]:
             waiting += [(script, node) for node in script.tree.body if getattr(node, "name", "") == name]
             taken += [(other, there) for other in scripts for there in _named_there(script, name, other)]
     return frozenset(reached)
+
+
+def _when_defined(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a statement at the top level of a file defines something."""
+    if isinstance(node, _FUNCTIONS):
+        yield from (each for each in (*node.args.defaults, *node.args.kw_defaults) if each is not None)
+    elif isinstance(node, ast.ClassDef):
+        yield from (*node.bases, *(each.value for each in node.keywords))
+        for part in node.body:
+            yield from _when_defined(part) if isinstance(part, _DEFINITIONS) else [part]
+
+
+def _imported_by_class(node: ast.AST) -> Iterator[str]:
+    """The names that a class imports in its body, and has as attributes."""
+    for part in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(part, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in part.names)
 
 
 def _all_of(script: Script) -> Iterator[str]:

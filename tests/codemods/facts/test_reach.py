@@ -68,6 +68,10 @@ def test_a_function_runs_only_when_its_file_is_started(entry: str, other: str, a
         ("from other import train\ndef helper(): pass\ntrain()\n", False),
         ("from other import *\ndef helper(): pass\n", False),
         ("import other\ndef helper(): pass\n", False),
+        ("from other import train\ndef helper(): pass\ndef made(x=train()): pass\n", False),
+        ("from other import train\ndef helper(): pass\nclass Made:\n    x = train()\n", False),
+        ("def helper():\n    Kept.train()\nclass Kept:\n    from other import train\n", False),
+        ("from other import train\ndef helper(): pass\nif __name__ == '__main__': pass\nelse: train()\n", False),
     ],
 )
 def test_what_a_file_between_takes_runs_where_the_program_comes_to_it(between: str, alone: bool) -> None:
