@@ -193,6 +193,8 @@ class Assignments(Branches):
         if target.attr == "collate_fn" and owner.only(Loader) and not owner.things.intersection(self.loaders_begun):
             reason = "a loader gets another collate function, by which ranks may weigh samples differently (L3)"
             self.problem(frame, target, reason)
+        if target.attr == "__dict__":
+            self.sets_by_name(owner)
         if target.attr == "__class__" and owner.only(Module):
             self.problem(frame, target, "a model gets another class, which is not followed")
         if target.attr == "training" and not owner.things:

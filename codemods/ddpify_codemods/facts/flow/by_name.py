@@ -46,3 +46,14 @@ def _module(script: Script, dots: int) -> str:
     """The name of a file as a module, of which as many packages as an import has are told."""
     path = script.path.parent if script.path.name == "__init__.py" else script.path.with_suffix("")
     return ".".join(path.parts[-dots - 1 :])
+
+
+def is_filled(script: Script, table: ast.expr) -> bool:
+    """Whether something is put into the attributes of an object, `self.__dict__.update(settings)`, `vars(self)[key] = 1`,
+    or they go on under another name."""
+    parent = script.parents[table]
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in ("update", "setdefault", "__setitem__")
+    if isinstance(parent, ast.Subscript):
+        return not isinstance(parent.ctx, ast.Load)
+    return isinstance(parent, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr)

@@ -14,6 +14,7 @@ from ..optimizer_classes import is_optimizer_class
 from .bags import bags, of_each_sample
 from .bare_tensors import bare_tensors, parameters_given
 from .bound_arguments import bound
+from .by_name import is_filled
 from .class_tests import is_of_class
 from .commands import COMMANDS, from_command_line, functions_of
 from .containers import has_layers
@@ -217,6 +218,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return of(bases[0])
         if name == "setattr" and len(node.args) == 3:
             return self.sets_attribute(node, args, frame)
+        if name == "vars" and args and is_filled(frame.script, node):
+            self.sets_by_name(args[0])
         if name in ("getattr", "vars") and args and (file := self.file_in(args[0])) is not None:
             return self.one_of(file) if name == "getattr" else self.contents(file)
         if name in PICTURES and local:

@@ -10,6 +10,7 @@ from ..keyword_dictionaries import may_say
 from ..known_sampler import draws_each_once, is_alike
 from ..script import Script
 from .batches import of_batches, sure_size
+from .by_name import is_filled
 from .collate import collated, is_apart, paddings, stacks
 from .collate_parts import DEFAULTS, Part
 from .dimensions import of_dimensions
@@ -115,6 +116,8 @@ class Objects(Loops, OwnContainers, OwnLoaders):
         if isinstance(thing, Module) and isinstance(thing.made, ast.Module):
             names = self.names_of(thing)
             return self.contents(thing) if name == "__dict__" else names.get(name) or self.submodule(thing, name)
+        if name == "__dict__" and is_filled(frame.script, node):
+            self.sets_by_name(of(thing))
         if isinstance(thing, Module | Instance):
             if name in thing.attributes:
                 in_training = any(context.how == "batches" for context in self.contexts) and not self.without_gradients
@@ -240,7 +243,20 @@ class Objects(Loops, OwnContainers, OwnLoaders):
                 elif isinstance(thing, Items):
                     self.leaves(entry for entry in thing.all() if entry is not value)
 
-    def forgets(self, values: Iterable[Value], depth: int = 4) -> None:
+    def sets_by_name(self, owner: Value) -> None:
+        """Any attribute of objects may be set by a name that only the run knows: `self.__dict__.update(settings)`."""
+        self.forgets([owner])
+        for thing in owner.things:
+            if isinstance(thing, Instance):
+                classes = [thing.cls, *self.bases_of(thing.cls)]
+                begun = [self.class_attributes.get(each.node, {}) for each in reversed(classes)]
+                for name, value in {
+                    key: each for one in (*begun, thing.attributes) for key, each in one.items()
+                }.items():
+                    if not value.things:
+                        thing.attributes[name] = replace(value, constant=None, zero=False, is_none=None)
+
+    def forgets(self, values: Iterable[Value], depth: int = 8) -> None:
         """Objects of libraries may get other settings where it is not followed: `cfg.merge_from_file(path)`."""
         things = [thing for value in values for thing in value.only(Module)] if depth else []
         for thing in things:

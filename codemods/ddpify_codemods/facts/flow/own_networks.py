@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from ..called_modules import last_name
 from ..script import Script
 
 # What they give is chosen by its name, among what the program has, too.
@@ -14,6 +15,7 @@ LOOKS_UP = frozenset(
 )
 _READS = frozenset({"keys", "values", "items", "get"})  # of a dict
 _LOOKS = frozenset({"getattr", "hasattr", "dir", "vars", "sorted", "list", "set", "len", "print"})
+_OF_PROGRAM = frozenset({"__main__", "builtins", "sys"})
 _SAYS = frozenset({"__dict__", "__name__", "__file__", "__version__", "__all__"})
 _WRAPPING = ("torch.", "functools.lru_cache", "functools.cache", "functools.wraps", "contextlib.", "dataclasses.")
 
@@ -35,6 +37,28 @@ def hands_over_networks(scripts: Sequence[Script]) -> bool:
     return bool(functions - named) and has_networks(scripts)
 
 
+def only_made(scripts: Sequence[Script]) -> bool:
+    """Whether a program's classes of networks are only called, derived from and asked for: none of them can come into
+    a library, by whatever way."""
+    classes = [node for script in scripts for node in script.find(ast.ClassDef)]
+    names = {node.name for node in classes if _is_network(node)}
+    while more := {node.name for node in classes if names & {last_name(each) for each in node.bases}} - names:
+        names |= more
+    given = (each for node in classes if node.name in names for each in (*node.keywords, *node.decorator_list))
+    aliases = (alias for script in scripts for each in script.imports for alias in each.names)
+    names |= {alias.asname for alias in aliases if alias.asname and alias.name in names}
+    uses = ((script, node) for script in scripts for node in script.find(ast.Name, ast.Attribute))
+    made = (_only_makes(script, node) for script, node in uses if last_name(node) in names)
+    return not [*given] and all(made)
+
+
+def _only_makes(script: Script, node: ast.expr) -> bool:
+    parent = script.parents[node]
+    if isinstance(parent, ast.Call):
+        return parent.func is node or script.qualified(parent.func) in ("isinstance", "issubclass", "super")
+    return isinstance(parent, ast.ClassDef | ast.arg | ast.FunctionDef | ast.AnnAssign)
+
+
 def table_of(called: ast.expr) -> ast.expr | None:
     """What is looked into by a name: `models` of `models.__dict__[name]` and `vars(models)[name]`; None elsewhere."""
     table = called.value if isinstance(called, ast.Subscript) else None
@@ -50,6 +74,8 @@ def is_only_read(scripts: Sequence[Script], library: str) -> bool:
     Args: its scripts; the name of a library, "torchvision.models".
     """
     parts = library.split(".")
+    if parts[0] in _OF_PROGRAM or not only_made(scripts):
+        return False
     names = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
     imported = any(f"{each}.".startswith(f"{parts[0]}.") for script in scripts for each in script.imported.values())
     uses = ((script, node) for script in scripts for kind in (ast.Name, ast.Attribute) for node in script.find(kind))

@@ -300,6 +300,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         owner, name, value = args
         if not isinstance(name.constant, str):
             self.put_by_name(owner, value)
+            self.sets_by_name(owner)
         known = {each for thing in owner.things if isinstance(thing, Instance) for each in thing.attributes}
         known |= {
             each for thing in owner.things if isinstance(thing, Class) for each in self.class_attributes[thing.node]

@@ -129,3 +129,46 @@ def test_what_one_of_several_models_draws_decides_on_no_rank_alone(drawn: str) -
     nets = NETS.replace("self.out(x)", f"{drawn}, x").replace("{}", "self.out.kept, x")
     program = HEAD + nets + TRAINS.format("globals()[sys.argv[1]]()").replace("model(x)", "model(x)[0]") + DRAWS
     assert ("if from_rank_0(score > 0.5):" in plain(program)) is (drawn != "self.out(x)")
+
+
+SETTINGS = """\
+class Config:
+    coupled, rate = False, 0.1
+
+    def __init__(self, path):
+        self.other = 1
+        {set}
+
+
+config = Config("settings.json")
+train_set = TensorDataset(torch.rand(64, 4), torch.randint(3, (64,)))
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=config.rate)
+for x, y in DataLoader(train_set, batch_size=8, shuffle=True):
+    out = model(x)
+    loss = F.cross_entropy(out, y)
+    if config.coupled:
+        loss = loss + out.std()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("put", "known"),
+    [
+        ("pass", True),
+        ("print(self.__dict__, vars(self).keys())", True),
+        ("setattr(self, 'rate', 0.2)", True),
+        ("for key, value in json.load(open(path)).items(): setattr(self, key, value)", False),
+        ("self.__dict__.update(json.load(open(path)))", False),
+        ("vars(self).update(json.load(open(path)))", False),
+        ("self.__dict__ = json.load(open(path))", False),
+        ("vars(self)[path] = True", False),
+        ("given = self.__dict__; given.update(json.load(open(path)))", False),
+    ],
+)
+def test_settings_that_a_file_may_change_are_no_constants(put: str, known: bool) -> None:
+    code = plain("import json\n" + HEAD + SETTINGS.format(set=put))
+    assert ("differentiable_batch(out).std()" in code) is not known

@@ -135,6 +135,11 @@ def test_what_a_library_has_is_none_of_the_programs_own(made: str, looks: str) -
         "def put(where):\n    where.B = B\n\n\nput(zoo)\n",
         "zoo.__dict__ |= {'B': B}\n",
         "for zoo.B in (B,):\n    pass\n",
+        'sys.modules["zoo"].B = B\n',
+        "zoo.register(B)\n",
+        "@zoo.register\nclass C(B):\n    pass\n",
+        "import other\nother.zoo.B = B\n",
+        "kept = [B]\n",
     ],
 )
 def test_a_program_may_put_its_own_network_in_a_library(puts: str) -> None:
