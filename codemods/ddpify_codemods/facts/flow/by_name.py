@@ -49,8 +49,8 @@ def _module(script: Script, dots: int) -> str:
 
 
 def is_filled(script: Script, table: ast.expr) -> bool:
-    """Whether something is put into the attributes of an object, `self.__dict__.update(settings)`, `vars(self)[key] = 1`,
-    or they go on under another name."""
+    """Whether something is put into the attributes of an object, `self.__dict__.update(settings)`, or
+    `vars(self)[key] = 1`, or they go on under another name."""
     parent = script.parents[table]
     if isinstance(parent, ast.Attribute):
         return parent.attr in ("update", "setdefault", "__setitem__")

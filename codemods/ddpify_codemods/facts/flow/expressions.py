@@ -227,12 +227,15 @@ class Expressions(OwnOperators):
             other = made_of("unknown", [both], reason=KEYED) if both.is_local else both
             return of(_merged(*known)) if len(known) == 2 else other
         left, right = self.of_data(node.left, left, right, frame), self.of_data(node.right, right, left, frame)
+        sides = [(node.left, left), (node.right, right)]
+        alike = [part for part, value in sides if not (value.is_local or value.zero or value.constant is not None)]
         if not left.is_local and not right.is_local and self.is_measured_whole():
-            parts = ((node.left, left), (node.right, right))
-            self.found.read_same |= {part for part, value in parts if not value.zero and value.constant is None}
-        elif left.is_local is not right.is_local:
-            part, value = (node.right, right) if left.is_local else (node.left, left)
-            self.found.met_same |= {part} if not value.zero and value.constant is None else set()
+            self.found.read_same |= {*alike}
+        else:
+            in_ratio = isinstance(node.op, ast.Div) and len(alike) > 1
+            for part in alike:
+                beside = (node.right if part is node.left else node.left) if in_ratio else None
+                self.found.met_same.setdefault(part, set()).add(beside)
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
         result = combined(node.op, left, right)
         of_one = bool(self.in_forward) and result.kind == "unknown"  # `h[k] * h`

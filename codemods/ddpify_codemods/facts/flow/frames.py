@@ -305,8 +305,8 @@ class FlowFacts:
     other_reads: set[ast.expr] = field(default_factory=set)
     texts: set[ast.Call] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
-    # Numbers that all ranks have, where they meet one of a rank in arithmetic.
-    met_same: set[ast.expr] = field(default_factory=set)
+    # Numbers that all ranks have, where they meet one of a rank in arithmetic (None), or by what else they are divided.
+    met_same: dict[ast.expr, set[ast.expr | None]] = field(default_factory=dict)
     # Calls of what is not the program's, for what they give back, with samples or numbers of a rank.
     given_parts: set[ast.Call] = field(default_factory=set)
     given_metrics: set[ast.Call] = field(default_factory=set)

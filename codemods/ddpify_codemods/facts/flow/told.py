@@ -65,8 +65,14 @@ def of_means_and_sums(found: FlowFacts) -> set[ast.Call]:
 
 
 def is_also_whole(found: FlowFacts, node: ast.expr) -> bool:
-    """Whether a sum over ranks is asked for of something that all ranks have in another case."""
-    return node in found.met_same and any(each.kind != "mean" for each in found.reductions[node])
+    """Whether a sum over ranks is asked for of something that all ranks have in another case, beside one that is not so
+    many times larger, too: both sides of `self.sum / self.count`."""
+
+    def grows(part: ast.expr | None) -> bool:
+        reductions = found.reductions.get(part) if part is not None else None
+        return bool(reductions) and all(each.kind != "mean" for each in reductions or ())
+
+    return node in found.met_same and grows(node) and not all(map(grows, found.met_same[node]))
 
 
 def _goes_back(value: Value) -> bool:

@@ -81,3 +81,13 @@ def test_so_is_one_that_gets_a_number_that_all_ranks_have_beside_a_sum() -> None
     code = convert({path: source}, "cpu", style="plain")[path].code
     assert "losses.update(whole_batch(out).std().item(), len(x) * dist.get_world_size())" in code
     assert "hits.update(sum_over_ranks((out.argmax(1) == y).sum().item()), len(x) * dist.get_world_size())" in code
+
+
+def test_a_mean_of_a_rank_by_a_count_of_all_is_told_and_sums_alone_are_not() -> None:
+    path, old = Path("train.py"), "    hits.update((out.argmax(1) == y).sum().item(), len(x))"
+    assert old in PROGRAM
+    code = convert({path: PROGRAM.replace(old, "    hits.update(0.1, 12)")}, "cpu", style="plain")[path].code
+    assert "losses.update(mean_over_ranks(loss.item()), len(x) * dist.get_world_size())" in code
+    sums = PROGRAM.replace(old, "    hits.update(2, 12)").replace("loss.item()", "(out > 0).sum().item()")
+    code = convert({path: sums}, "cpu", style="plain")[path].code
+    assert "meter.avg = sum_over_ranks(self.sum) / sum_over_ranks(self.count)" in code
