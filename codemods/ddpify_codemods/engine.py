@@ -17,7 +17,7 @@ from .moves.to_xla import to_xla
 from .options import LOCAL_BATCH_NORM, ONE_DEVICE, ConversionOptions
 from .plain_words import TORCH
 from .reading import SourceError, read
-from .result import Result, refusal, unchanged
+from .result import Result, raise_unless_compiled, refusal, unchanged
 from .targets import NATIVE_REDUCTION, TARGETS, Target
 
 
@@ -32,7 +32,11 @@ def convert(
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
-    return _convert(program, ConversionOptions(target, roots=tuple(roots), **options))
+    results = _convert(program, ConversionOptions(target, roots=tuple(roots), **options))
+    for path, result in results.items():
+        if result.code != program[path]:
+            raise_unless_compiled(path, program[path], result.code)
+    return results
 
 
 def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Path, Result]:

@@ -78,9 +78,9 @@ def _installed(
     sections = [each for each in leading if any("torch" in _roots(statement) for statement in each)]
     sections = sections or [each for each in leading if not any(_is_standard(statement) for statement in each)][:1]
     above = [line for line in ordered if _is_standard(_parsed(line))]
-    first = next((each for each in leading if not all(map(_is_future, each))), None)
+    first = next((each for section in leading for each in section if not _is_future(each)), None)
     if above and first is not None:
-        yield replace(_insert(first[0], "\n".join(above), after=False), apart=True)
+        yield replace(_insert(first, "\n".join(above), after=False), apart=True)
         ordered = [line for line in ordered if line not in above]
     if len(sections) == 1 and _is_sorted(sections[0], standard=False):
         yield from (_in_section(sections[0], line) for line in ordered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -27,6 +28,28 @@ class Result:
 
 class ConversionBug(Exception):
     """The rewritten text is not what it must be: a bug of ddpify. Nothing was written."""
+
+
+def raise_unless_compiled(path: Path, before: str, after: str) -> None:
+    """Distrust the outcome: Python must take it, as it took the file (the parser alone lets `from __future__` pass
+    anywhere).
+
+    Args: the file, its text, the rewritten one.
+    """
+    problem = _problem(after)
+    if problem is not None and _problem(before) is None:
+        raise ConversionBug(f"{path}: the converted file does not compile: {problem.msg} (line {problem.lineno})")
+
+
+def _problem(text: str) -> SyntaxError | None:
+    """Why Python does not compile a text; None where it does."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the author's "\\d" is not our business
+            compile(text, "", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return error
+    return None
 
 
 def unchanged(program: Mapping[Path, str], reason: str) -> dict[Path, Result]:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ddpify_codemods import Change, SourceError, convert
+from ddpify_codemods import Change, ConversionBug, Result, SourceError, convert
 
 ENTRY, NETS, DATA = Path("train.py"), Path("nets.py"), Path("data.py")
 TRAINING = """\
@@ -415,3 +415,10 @@ if is_main():
     assert warning.severity == "warning" and "(init)" in warning.message
     joining = convert({entry: train.replace("model = ", "init(args)\nmodel = "), other: helpers}, "cpu", style=style)
     assert "not dist.is_initialized() or" in joining[other].code
+
+
+def test_what_python_takes_no_more_is_not_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = f"{TRAINING}from __future__ import annotations\n"
+    monkeypatch.setattr("ddpify_codemods.engine._convert", lambda *_: {ENTRY: Result(late)})
+    with pytest.raises(ConversionBug, match="does not compile"):
+        convert({ENTRY: TRAINING}, "cpu")

@@ -72,6 +72,20 @@ def test_what_a_plain_conversion_imports_has_a_section_of_its_own(head: str, tmp
     assert "\nimport os\nimport sys\n" in f"\n{code}".replace("import random\n", "") and unsorted(tmp_path) == set()
 
 
+@pytest.mark.parametrize("above", ["", '"""Trains."""\n', "#!/usr/bin/env python\n# mine\n\n"])
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_imports_of_the_future_stay_the_first(above: str, target: str) -> None:
+    loop = TRAINING.replace("model(torch.ones(4, 2))", "for x, in loader:\n    model(x)").replace("\nopt", "\n\nopt", 1)
+    loader = "loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(4, 2)), batch_size=4)\n"
+    text = (
+        f"{above}from __future__ import division\nfrom __future__ import print_function\nimport torch\n{loader}{loop}"
+    )
+    code = convert({Path("train.py"): text}, target, style="plain")[Path("train.py")].code
+    first = "from __future__ import division\nfrom __future__ import print_function\nimport os\nimport sys\n\nimport"
+    assert code.startswith(above + first)
+    compile(code, "train.py", "exec", dont_inherit=True)
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

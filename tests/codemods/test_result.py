@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ddpify_codemods.result import Result, in_turn, original_lines, unchanged
+import pytest
+from ddpify_codemods.result import ConversionBug, Result, in_turn, original_lines, raise_unless_compiled, unchanged
 from ddpify_codemods.rule import Change
 
 PATH = Path("train.py")
@@ -13,6 +14,14 @@ PATH = Path("train.py")
 def test_nothing_to_do() -> None:
     (result,) = unchanged({PATH: "x = 1\n"}, "it trains nothing").values()
     assert (result.code, result.reason, result.changes) == ("x = 1\n", "it trains nothing", ())
+
+
+def test_what_python_takes_no_more_is_a_bug() -> None:
+    late = "import os\nfrom __future__ import annotations\n"  # which the parser takes
+    raise_unless_compiled(PATH, "x = 1\n", "x = '\\d'\n")
+    raise_unless_compiled(PATH, "return 1\n", late)  # neither is ours
+    with pytest.raises(ConversionBug, match=r"train.py: the converted file does not compile: .* \(line 2\)"):
+        raise_unless_compiled(PATH, "x = 1\n", late)
 
 
 def test_lines_are_those_of_the_original() -> None:
