@@ -114,12 +114,24 @@ def test_loaders_that_are_made_anew_in_each_epoch() -> None:
     assert "DistributedSampler(train_set, shuffle=True, seed=epoch)" in result.code
 
 
-def test_a_whole_evaluation_goes_in_the_same_order_on_all_ranks() -> None:
+@pytest.mark.parametrize("others", ["others = DataLoader(test_set, **options)\n", ""])
+@pytest.mark.parametrize("options", [SHARED, "options = dict(batch_size=8, shuffle=True)\n"])
+def test_a_whole_evaluation_goes_in_the_same_order_on_all_ranks(options: str, others: str) -> None:
+    """The last loader that a dictionary was handed to went on shuffling, each rank by a generator of its own."""
     shown = "for x, y in test_loader:\n    print(model(x).max(0), F.dropout(x))\n"
-    lines = SHARED + "train_loader = DataLoader(train_set, **options)\n" + EVALUATES
-    result = plain(with_loaders(lines + "others = DataLoader(test_set, **options)\n", after=shown))
+    lines = options + "train_loader = DataLoader(train_set, **options)\n" + EVALUATES
+    result = plain(with_loaders(lines + others, after=shown))
     assert not refusals(result)
     assert "DataLoader(test_set, **dict(options, shuffle=False))\n" in result.code
+
+
+def test_an_order_that_is_drawn_and_leaves_some_out_is_one_of_its_own() -> None:
+    shown = "for x, y in test_loader:\n    print(model(x).max(0), F.dropout(x))\n"
+    made = "train_loader = DataLoader(train_set, 8, shuffle=True)\n"
+    options = "options = dict(batch_size=8, shuffle=True, drop_last=True)\n"
+    result = plain(with_loaders(made + options + EVALUATES, after=shown))
+    assert "DataLoader(test_set, **options)\n" in result.code
+    assert any("in an order of its own: its numbers are rank 0's" in each.message for each in result.findings)
 
 
 @pytest.mark.parametrize(

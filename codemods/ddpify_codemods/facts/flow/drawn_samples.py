@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 
 from ..drawing_samplers import order_may_be_drawn
+from ..keyword_dictionaries import may_say, said
+from ..script import Script
 from .draws import draws_from
 from .noise import is_random_transform
 from .values import SAME, Class, Function, Instance, Loader, Module, Thing, Value, entries
@@ -26,15 +28,16 @@ def draws_apart(loader: Loader, dataset: Value | None, method_of: MethodOf) -> b
     """
     things = dataset.things if dataset is not None else frozenset()
     drawn = bool(things) and all(_draws(each, method_of) for each in things)
-    return drawn or order_may_be_drawn(loader.script, loader.call) or _leaves_some_out(loader.call)
+    return drawn or order_may_be_drawn(loader.script, loader.call) or _leaves_some_out(loader.script, loader.call)
 
 
-def _leaves_some_out(call: ast.Call) -> bool:
+def _leaves_some_out(script: Script, call: ast.Call) -> bool:
     """Whether a loader leaves out the last samples of an order that it draws."""
-    words = {word.arg: word.value for word in call.keywords}
+    words = said(script, call)
     size = call.args[1] if len(call.args) > 1 else words.get("batch_size")
     shuffle = call.args[2] if len(call.args) > 2 else words.get("shuffle")
-    one = None not in words and (size is None or (isinstance(size, ast.Constant) and size.value == 1))
+    hidden = size is None and may_say(script, call, "batch_size")
+    one = not hidden and (size is None or (isinstance(size, ast.Constant) and size.value == 1))
     return not one and not _is_off(shuffle) and not _is_off(words.get("drop_last"))
 
 

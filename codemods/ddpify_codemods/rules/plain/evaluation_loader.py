@@ -9,6 +9,7 @@ from ...facts.flow.options import in_other_order, options, shared_order, shown_o
 from ...facts.flow.own_sizes import batch_sizes
 from ...facts.flow.program import Followed
 from ...facts.flow.values import Loader
+from ...facts.keyword_dictionaries import keyword_dictionary
 from ...facts.known_sampler import known_sampler
 from ...facts.loaders import can_be_repeated, is_false, new_name, order_of, seen
 from ...facts.script import Script
@@ -125,8 +126,8 @@ def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
         return
     orders = [*loader.call.args[2:3], *(word.value for word in loader.call.keywords if word.arg == "shuffle")]
     shuffled = not all(map(is_false, orders))
-    ordered = shared_order(loader.script, loader.call)
-    if ordered is not None and not is_false(ordered.entries["shuffle"]) and "torch" in followed.drawn:
+    ordered = keyword_dictionary(loader.script, loader.call)
+    if ordered is not None and not is_false(ordered.entries.get("shuffle")) and "torch" in followed.drawn:
         yield Replace(ordered.name, in_other_order(ordered), "evaluate in the same order on all ranks")
     if shuffled and "torch" in followed.drawn:  # each rank would have an order, and so numbers, of its own (E4)
         order = "shuffle" if len(loader.call.args) < 3 else "2"
