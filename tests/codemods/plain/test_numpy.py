@@ -132,6 +132,25 @@ def test_a_list_of_arrays_of_no_dimension_is_one_of_numbers(added: str, place: s
     assert f"mean_over_ranks({given})" in result.code
 
 
+@pytest.mark.parametrize("given", ["[y]", "[y] if not isinstance(y, list) else y"])
+@pytest.mark.parametrize("shown", ["print(y)", "torch.save(y, 'last.pt')"])
+def test_an_array_of_no_dimension_that_a_function_puts_into_a_list(given: str, shown: str) -> None:
+    source = TRAINING.replace("def accuracy", f"def show(y):\n    y = {given}\n    {shown}\n\n\ndef accuracy")
+    result = plain(source + "        number = loss.detach().cpu().numpy()\n        show(number)\n        show(3.0)\n")
+    assert not refusals(result)
+    assert "mean_over_ranks([float(number) for number in y])" in result.code
+
+
+def test_arrays_of_no_dimension_that_have_names_before_they_are_in_a_list() -> None:
+    source = TRAINING.replace("    for x", "    losses = []\n    hits = []\n    for x")
+    source += "        number = loss.detach().numpy()\n        losses.append(number)\n"
+    source += "        right = (y == 0).sum().numpy()\n        hits.append(right)\n    print(losses, hits)\n"
+    result = plain(source)
+    assert not refusals(result)
+    assert "losses = mean_over_ranks([float(number) for number in losses])" in result.code
+    assert "hits = sum_over_ranks([each.tolist() for each in hits])" in result.code
+
+
 SHARED = """\
 import numpy as np
 

@@ -128,7 +128,8 @@ def on_number(name: str, value: Value, given: Sequence[Value]) -> Value | None:
     if name in KEEP_NUMBER:
         is_array = value.dimensions != 0 if name == "numpy" else value.array and name != "item"
         kept = of_dimensions(made_of(value.kind, [value]), None if name in LAYOUTS else value.dimensions)
-        return replace(kept, host=value.host or name in HOST, array=is_array)
+        unsized = name == "numpy" and not is_array
+        return replace(kept, host=value.host or name in HOST, array=is_array, unsized=unsized)
     if name in ("sum", "mean") and not value.host:
         return replace(made_of(value.kind, [value]))
     return None

@@ -19,7 +19,7 @@ def is_of_class(call: ast.Call, value: Value) -> bool | None:
     """
     is_tensor = value.kind in LOCAL_ROWS and (value.dimensions is not None or value.at_least > 0)
     is_alone = not value.things and not value.host and not value.array and value.is_none is False
-    return False if _asked(call) and is_tensor and is_alone else None
+    return False if _asked(call) and ((is_tensor and is_alone) or (value.unsized and not value.things)) else None
 
 
 def known_ways(test: ast.expr, names: Names) -> tuple[Names, Names]:

@@ -253,7 +253,8 @@ class FlowFacts:
     the conditions in models that each rank decides for its own samples. told: the calls of meters that keep the last
     numbers they got. of_rank_0: what is decided by numbers that each rank draws for itself, and whether these are
     tensors. drawn_evaluations: the loaders of evaluations that all ranks go through, with samples or in an order that
-    each draws. in_use: the optimizers that take steps, or that a library gets.
+    each draws. arrays: what is read that may be an array of numpy; unsized: that is a list of those of no dimension.
+    in_use: the optimizers that take steps, or that a library gets.
     may_train: of a loop, the loaders of which it is not known whether it trains with them. passed_by: the statements
     that a known condition has passed by; come_to: those that another one, or the same at another time, may lead to.
     """
@@ -313,6 +314,7 @@ class FlowFacts:
     kept_apart: set[ast.expr] = field(default_factory=set)
     forms: dict[ast.expr, str] = field(default_factory=dict)
     arrays: set[object] = field(default_factory=set)
+    unsized: set[object] = field(default_factory=set)
     unequal_tests: set[ast.expr] = field(default_factory=set)
     seeded: set[str] = field(default_factory=set)
     drawn_first: set[str] = field(default_factory=set)
@@ -452,6 +454,12 @@ def is_mixed(value: Value) -> bool:
 def is_tuple(value: Value) -> bool:
     """Whether it is a tuple in any case, which is shown otherwise than a list."""
     return bool(value.things) and all(isinstance(each, Items) and each.shape == "tuple" for each in value.things)
+
+
+def holds_unsized(value: Value) -> bool:
+    """Whether it is a list of arrays of no dimension, which torch takes for no numbers."""
+    lists = [thing for thing in value.things if isinstance(thing, Items) and thing.shape == "list"]
+    return any(entry.unsized for thing in lists for entry in thing.all())
 
 
 def local_runs(value: Value) -> list[Value]:

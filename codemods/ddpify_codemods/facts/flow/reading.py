@@ -18,6 +18,7 @@ from .frames import (
     Reduction,
     additive,
     ancestors,
+    holds_unsized,
     is_mixed,
     is_tuple,
     local_entries,
@@ -104,6 +105,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         if any(entry.array for entry in entries([value])):
             self.found.arrays.add((owner.script, at, name))
             form = "arrays" if form == "list" else form
+        self.found.unsized |= {(owner.script, at, name)} if holds_unsized(value) else set()
         form = "tuple" if form == "list" and is_tuple(value) else form
         form = "mixed dict" if form == "dict" and is_mixed(value) else form
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
@@ -161,6 +163,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
 
         gathers: what holds each sample will do as well, of all ranks.
         """
+        self.found.unsized |= {node} if holds_unsized(value) else set()
         if value.things and not value.is_local and (local_entries(value) or local_runs(value)):
             found = additive(value)
             if found and isinstance(node, ast.GeneratorExp | ast.SetComp | ast.DictComp):

@@ -293,7 +293,8 @@ class Value:
     empty where not known. parts: how many dimensions the things of a batch have, by place or key, where known. sample:
     what the loop runs over that takes it as one of the samples. front: what lies along the dimensions in front of that
     of the samples, where known: "one" thing, or the "layers" of a recurrent network; "merged" where it is one dimension
-    with that of the samples. array: whether it may be one of numpy. in_parallel: whether nn.DataParallel holds it.
+    with that of the samples. array: whether it may be one of numpy; unsized: it is one of no dimension. in_parallel:
+    whether nn.DataParallel holds it.
     """
 
     kind: Kind = "same"
@@ -321,6 +322,7 @@ class Value:
     sample: ast.expr | None = None
     front: Literal["", "one", "layers", "merged"] = ""
     array: bool = False
+    unsized: bool = False
     in_parallel: bool = False
 
     @property
@@ -463,6 +465,7 @@ def join(first: Value, second: Value) -> Value:
         at_least=0 if first.dimensions == second.dimensions is not None else min(least(first), least(second)),
         is_none=first.is_none if first.is_none == second.is_none else None,
         part=first.part and second.part,
+        unsized=first.unsized and second.unsized,
         batches=first.batches if first.batches == second.batches else (),
         parts=first.parts if first.parts == second.parts else (),
         in_parallel=first.in_parallel or second.in_parallel,

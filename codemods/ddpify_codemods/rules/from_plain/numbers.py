@@ -130,7 +130,9 @@ def _taken(call: ast.expr) -> ast.expr:
     given: ast.expr = call.args[0]  # type: ignore[attr-defined]
     if isinstance(given, ast.ListComp):
         over = given.generators[0].iter
-        return over if ast.unparse(given) == f"[each.tolist() for each in {ast.unparse(over)}]" else given
+        name = ast.unparse(over)
+        numbers = (f"[each.tolist() for each in {name}]", f"[float(number) for number in {name}]")
+        return over if ast.unparse(given) in numbers else given
     return given
 
 

@@ -106,7 +106,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             keys = found.keys.get((each.script, each.at, each.name), ())
             asked = _asked_after(script, each, target.words)
             mixed |= {asked[0]} if asked else set()
-            yield _after(each, keys, asked[1] if asked else "", target.words)
+            unsized = (each.script, each.at, each.name) in found.unsized
+            yield _after(each, keys, asked[1] if asked else "", unsized, target.words)
     for node, reductions in sorted(found.reductions.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
         (script_of, kind), *others = {(each.script, each.kind) for each in reductions}
         if not is_here(script, script_of):
@@ -182,9 +183,11 @@ def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Replace(node, template, "the batch size of each rank", modules=target.words.imports)
 
 
-def _after(each: AfterLoop, keys: Sequence[object], trains: str, words: Words) -> Insert:
+def _after(each: AfterLoop, keys: Sequence[object], trains: str, unsized: bool, words: Words) -> Insert:
     function = "mean_over_ranks" if each.kind == "mean" else "sum_over_ranks"
-    value = f"{function}({as_numbers(each.script, each.at, each.name) if each.form == 'list' else each.name})"
+    value = f"{function}({each.name})"
+    if each.form == "list":
+        value = f"{function}({_as_list(each.script, each.at, each.name, each.kind, unsized)})"
     if each.form == "arrays":
         value = f"list({function}({_numpy(each.script)}.stack({each.name})))"
     if each.form in ("dict", "mixed dict"):
@@ -220,7 +223,8 @@ def _named(
         name += "_"
     taken.add(name)
     source = _source(script, node, words)
-    code = f"{name} = {_brought_together(script, node, kind, source)}"
+    unsized = node in program_of(script).followed.found.unsized
+    code = f"{name} = {_brought_together(script, node, kind, _as_list(script, node, str(source), kind, unsized))}"
     code += f" if {trains} else {source}" if trains else ""
     yield Insert(statement, code, "bring it together from all ranks", modules=words.imports)
     yield Replace(node, name, "")
@@ -250,7 +254,8 @@ def _replaced(script: Script, node: ast.expr, kind: str, trains: str, words: Wor
         template = f"({template})" if _binds(script.parents[node], node) else template
         template = f"({template} if {trains} else {{}})" if trains else template
         return Replace(node, template, "count the samples of all ranks", modules=words.imports)
-    numbers = as_numbers(script, node, ast.unparse(node)).replace(ast.unparse(node), "{}")
+    unsized = node in program_of(script).followed.found.unsized
+    numbers = _as_list(script, node, ast.unparse(node), kind, unsized).replace(ast.unparse(node), "{}")
     code = _brought_together(script, node, kind, numbers)
     if trains:
         alone = isinstance(script.parents[node], ast.Call | ast.keyword | ast.Assign | ast.Return)
@@ -266,6 +271,14 @@ def _brought_together(script: Script, node: ast.expr, kind: str, numbers: str | 
         return f"({code})" if isinstance(script.parents[node], ast.FormattedValue) else code
     stack = {"tensors": "torch.stack", "arrays": f"{_numpy(script)}.stack"}.get(form or "")
     return f"list({function}({stack}({numbers})))" if stack else f"{function}({numbers})"
+
+
+def _as_list(script: Script, at: ast.AST, code: str, kind: str, unsized: bool) -> str:
+    """The code of a list as one of Python's numbers, where it is seen to hold arrays of no dimension."""
+    numbers = as_numbers(script, at, code)
+    if numbers != code or not unsized:
+        return numbers
+    return f"[float(number) for number in {code}]" if kind == "mean" else f"[each.tolist() for each in {code}]"
 
 
 def _of_dict(function: str, numbers: str, form: str) -> str:
