@@ -11,6 +11,9 @@ IMPORTS = """\
 import tarfile
 from functools import partial
 from urllib.request import urlretrieve
+import torchtext.datasets as texts
+from torchtext.experimental.datasets import IMDB
+from torchtext.legacy.datasets import translation as older
 from torchvision import datasets, models
 """
 
@@ -31,6 +34,10 @@ from torchvision import datasets, models
         "def load(download):\n    pass\ndata = load(download=True)",
         "class Set:\n    def __init__(self, download):\n        pass\ndata = Set(download=True)",
         "net = torch.load('a.pt', map_location='cpu')",
+        "data = texts.TranslationDataset('a', ('.de', '.en'), fields)",
+        "data = texts.LanguageModelingDataset.splits(field)",
+        "field.build_vocab(data, vectors=None, max_size=99)",
+        "words = torchtext.vocab.build_vocab_from_iterator(lines)",
     ],
 )
 def test_what_downloads_nothing_stays(lines: str) -> None:
@@ -59,6 +66,13 @@ def test_what_downloads_nothing_stays(lines: str) -> None:
         ("make = partial(models.resnet18, weights='DEFAULT')",
          "make = partial(rank_zero_first(models.resnet18), weights='DEFAULT')"),
         ("net = torch.hub.load('a/b', 'c')", "net = rank_zero_first(torch.hub.load)('a/b', 'c')"),
+        ("data = list(texts.IMDB(split='train'))", "data = list(rank_zero_first(texts.IMDB)(split='train'))"),
+        ("data = texts.SST.splits(field)", "data = rank_zero_first(texts.SST.splits)(field)"),
+        ("data = older.Multi30k.splits(field)", "data = rank_zero_first(older.Multi30k.splits)(field)"),
+        ("data = IMDB(data_select='train')", "data = rank_zero_first(IMDB)(data_select='train')"),
+        ("vectors = torchtext.vocab.GloVe('6B')", "vectors = rank_zero_first(torchtext.vocab.GloVe)('6B')"),
+        ("field.build_vocab(data, vectors='charngram.100d')",
+         "rank_zero_first(field.build_vocab)(data, vectors='charngram.100d')"),
     ],
 )  # fmt: skip
 def test_rank_zero_goes_first(before: str, after: str) -> None:

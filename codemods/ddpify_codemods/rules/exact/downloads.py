@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from ...facts.effects import FETCHERS, fetches, sample_code, under_rank_guard, unpacks
@@ -25,6 +26,11 @@ _BUILD = {
     *("register_model", "list_models", "get_weight", "get_model_weights", "get_model_builder"),
     *("create_feature_extractor", "get_graph_node_names"),
 }
+# Data sets and vectors of words, which are fetched and unpacked where they are not there; not those of own files.
+_TEXTS = re.compile(
+    r"torchtext\.((legacy|experimental)\.)?"
+    r"(datasets\.(\w+\.)?(?!\w+Dataset\b)[A-Z]\w*(\.splits|\.iters)?|vocab\.(\w+\.)?(GloVe|FastText|CharNGram))"
+)
 _LIBRARIES = {"torchvision", "torchaudio", "torchtext", "torch_geometric", "medmnist"}
 
 
@@ -37,6 +43,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         name = script.qualified(called)
         again = name in FETCHERS or unpacks(script, called)
         first = name in _CACHED or _fetches_weights(name, given, call.keywords) or _may_download(script, called, call)
+        first |= _TEXTS.fullmatch(name) is not None or _fetches_vectors(script, called, call)
         if not (again or first) or fetches(script, call) or call in per_sample or under_rank_guard(script, call):
             continue
         what = name or ast.unparse(called)
@@ -51,6 +58,15 @@ def _fetches_weights(name: str, given: list[ast.expr], keywords: list[ast.keywor
         return False
     positional = bool(given) and name != "timm.create_model"
     return positional or any(keyword.arg in _WEIGHTS and not _is_off(keyword.value) for keyword in keywords)
+
+
+def _fetches_vectors(script: Script, called: ast.expr, call: ast.Call) -> bool:
+    """Whether a vocabulary of torchtext gets vectors by their name: `field.build_vocab(data, vectors="glove.6B")`."""
+    named = any(
+        word.arg == "vectors" and isinstance(word.value, ast.Constant) and word.value.value for word in call.keywords
+    )
+    builds = isinstance(called, ast.Attribute) and called.attr == "build_vocab"
+    return builds and named and any(each.split(".")[0] == "torchtext" for each in script.imported.values())
 
 
 def _may_download(script: Script, called: ast.expr, call: ast.Call) -> bool:
