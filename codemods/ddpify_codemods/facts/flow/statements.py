@@ -14,6 +14,7 @@ from .calls import is_without_gradients
 from .exhaustive import may_leave
 from .frames import Frame, additive
 from .generators import Generators
+from .handlers import GOES_ON, is_repeated, stops
 from .operations import runs_over_samples
 from .own_changes import changes_alone
 from .phases import has_loader, phases, written_down
@@ -341,14 +342,19 @@ class Follower(Generators):
         return is_without_gradients(node)
 
     def do_try(self, node: ast.Try, frame: Frame) -> None:
-        before, gradients = dict(frame.names), self.gradients
+        before, gradients, steps = dict(frame.names), self.gradients, self.backwards
         with self.keeping(before):
             self.block(node.body, frame)
+        trained = self.backwards > steps
         for handler in node.handlers:
+            steps = self.backwards
             first, body = frame.names, self.gradients
             frame.names = {**before, **{name: value for name, value in first.items() if name not in before}}
             self.gradients = body.or_else(gradients)
             self.block(handler.body, frame)
+            again = self.backwards > steps or is_repeated(frame.script, node)
+            if trained and again and not stops(frame.script, handler):
+                self.problem(frame, node, GOES_ON)
             self.gradients = self.gradients.or_else(body)
             self.merge(frame, first, ends=leaves(node.body), other_ends=leaves(handler.body))
         self.block(node.orelse, frame)

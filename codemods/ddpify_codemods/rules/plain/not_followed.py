@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from ...facts.flow.handlers import GOES_ON, stops
 from ...facts.flow.never_taken import never_taken
 from ...facts.reach import reached_code, run_alone
 from ...facts.script import KEPT, Script
@@ -22,7 +23,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         line = getattr(problem.node, "lineno", 1)
         if is_here(script, problem.script) and (line, problem.reason) not in seen:
             seen.add((line, problem.reason))
-            yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
+            remedy = "let the exception end the script, or " + REMEDY if problem.reason == GOES_ON else REMEDY
+            yield Finding(RULE.id, "refused", line, problem.reason, remedy)
     scripts = program_of(script).scripts
     runs = _running(tuple(scripts)) | followed.found.backwards.keys()
     closures = {
@@ -43,7 +45,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif call in runs - followed.found.backwards.keys():
             message = "this training step is not reached when the program is followed from its first line"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
-    yield from _caught(script, set(followed.found.backwards))
+    yield from (each for each in _caught(script, set(followed.found.backwards)) if (each.line, GOES_ON) not in seen)
 
 
 def _backward_passes(script: Script) -> Iterator[ast.Call]:
@@ -128,18 +130,11 @@ def _caught(script: Script, backwards: set[ast.Call]) -> Iterator[Finding]:
     """An exception of one rank that the loop goes on after."""
     for call in backwards:
         for parent in script.ancestors(call) if call in script.parents else ():
-            if isinstance(parent, ast.Try) and any(not _raises(each) for each in parent.handlers):
-                message = "a rank that goes on after an exception leaves the others waiting in their backward pass"
-                yield Finding(
-                    RULE.id, "refused", parent.lineno, message, "let the exception end the script, or " + REMEDY
-                )
+            if isinstance(parent, ast.Try) and any(not stops(script, each) for each in parent.handlers):
+                remedy = "let the exception end the script, or " + REMEDY
+                yield Finding(RULE.id, "refused", parent.lineno, GOES_ON, remedy)
             if isinstance(parent, ast.FunctionDef | ast.Module):
                 break
-
-
-def _raises(handler: ast.ExceptHandler) -> bool:
-    stops = isinstance(handler.type, ast.Name) and handler.type.id == "KeyboardInterrupt"
-    return stops or any(isinstance(node, ast.Raise) for node in ast.walk(handler))
 
 
 RULE = Rule(
