@@ -9,14 +9,17 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from ddpify_codemods.facts.header import main_guard
+from ddpify_codemods.facts.header import main_guard, module_level_work
 from ddpify_codemods.facts.reach import reached_code
+from ddpify_codemods.facts.tree import parsed
 from ddpify_codemods.imports import local_modules
 from ddpify_codemods.reading import SourceError, read
 from ddpify_codemods.rule import Finding
+from ddpify_codemods.search_path import added_folders
 
 from ddpify.files import shown
 from ddpify.outcome import Outcome
+from ddpify.programs import found_from
 
 _NEEDS_GROUP = ("dist.get_rank()", "dist.get_world_size()", "dist.barrier()", "dist.all_reduce(", "dist.broadcast")
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -82,7 +85,20 @@ def _joins_where_imported(code: str) -> bool:
 
 def _is_script(text: str) -> bool:
     """Whether a file is one to start, as a rule."""
-    return "__main__" in text or "parse_args(" in text
+    return "__main__" in text or "parse_args(" in text or _calls_at_once(text)
+
+
+def _calls_at_once(text: str) -> bool:
+    """Whether a file without a guard runs a model or loads samples while it is read: `loader = DataLoader(tests)`."""
+    if not any(each in text for each in ("DataLoader(", ".eval()", "load_state_dict(", "no_grad(")):
+        return False
+    try:
+        tree = parsed(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    names = {"DataLoader", "eval", "load_state_dict", "no_grad"}
+    outer = (node for each in module_level_work(tree) for node in ast.walk(each) if isinstance(node, ast.Call))
+    return any(ast.unparse(each.func).rpartition(".")[2] in names for each in outer)
 
 
 def _asking(path: Path, text: str, codes: dict[Path, str], shared: set[Path], root: Path) -> set[Path]:
@@ -109,9 +125,10 @@ def _imported(path: Path, text: str, codes: dict[Path, str], root: Path) -> dict
     """The texts of what a script imports, directly or not, itself left out; not many more than are looked at."""
     found: dict[Path, str] = {}
     waiting = [(path, text)]
+    roots = dict.fromkeys((*found_from(path, added_folders(path, text, Path.cwd())), root))
     while waiting and len(found) <= _READ:
         at, code = waiting.pop()
-        for each in (*local_modules(at, code, path.parent), *local_modules(at, code, root)):
+        for each in (each for folder in roots for each in local_modules(at, code, folder)):
             module = each.resolve()
             if module not in found and module != path:
                 found[module] = codes[module] if module in codes else _text(module)
@@ -136,9 +153,11 @@ def _scripts_within(outcome: Outcome, converted: set[Path]) -> Iterator[tuple[Pa
 
 
 def _files_around(outcome: Outcome, known: set[Path]) -> Iterator[tuple[Path, str]]:
-    """The files in the folder of a program's entry, and in those within it, that are none of its own, and are not
-    converted either."""
-    folder = outcome.entry.path.parent
-    around = (*sorted(folder.glob("*.py")), *sorted(folder.glob("*/*.py")))
+    """The files in the folder of a program's entry, or of a file that it changes above it, and in those within these,
+    that are none of its own, and are not converted either."""
+    entry = outcome.entry.path.parent
+    changed = [each.path.parent for each in outcome.codes]
+    folders = dict.fromkeys((entry, *(each for each in changed if each in entry.parents)))
+    around = dict.fromkeys(path for each in folders for part in ("*.py", "*/*.py") for path in sorted(each.glob(part)))
     for path in islice((each for each in around if each.resolve() not in known), _LOOKED_AT):
         yield path.resolve(), _text(path)

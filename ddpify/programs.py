@@ -48,14 +48,14 @@ def program(entry: Path, imports: Imports, added: Additions) -> Program:
     """
     files = {entry: None}
     waiting = deque([entry])
-    roots = _roots(entry, [])
+    roots = found_from(entry, [])
     known: dict[Added, None] = {}
     while waiting:
         file = waiting.popleft()
         new = [folder for folder in added(file) if folder not in known and not _is_installed(folder.folder)]
         if new:  # what was read before may find more now
             known.update(dict.fromkeys(new))
-            roots = _roots(entry, list(known))
+            roots = found_from(entry, list(known))
             waiting = deque(files)
         for module in _found_by(imports, file, tuple(roots)):
             if module not in files:
@@ -76,7 +76,7 @@ def _found_by(imports: Imports, file: Path, roots: tuple[Path, ...]) -> tuple[Pa
     return tuple(found)
 
 
-def _roots(entry: Path, added: Sequence[Added]) -> list[Path]:
+def found_from(entry: Path, added: Sequence[Added]) -> list[Path]:
     """Where Python looks for absolute imports: beside the script, in what it puts on sys.path, on PYTHONPATH, above its
     package (`python -m package.script`), or in a folder above that is on the path in a way that nobody can read here,
     up to the project's root; or in its `src`."""

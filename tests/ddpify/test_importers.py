@@ -170,3 +170,33 @@ def test_scripts_that_train_and_others_are_told_apart(tmp_path: Path) -> None:
     said = ddpify("train.py", "--target", "cpu", "--style", "plain", "--diff", cwd=tmp_path).stderr.decode()
     lines = {line.partition(": ")[2][:8]: line for line in said.splitlines() if "this file too" in line}
     assert "convert both at once" in lines["more.py "] and "HashStore" in lines["validate"]
+
+
+AT_ONCE = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from tools import evaluate
+
+data = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+print(evaluate(torch.nn.Linear(4, 1), DataLoader(data, batch_size=8)))
+"""
+ABOVE = "import os, sys\nsys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))\n"
+
+
+@pytest.mark.parametrize(
+    ("train", "tools", "other", "above", "script"),
+    [
+        ("train.py", "tools.py", "check.py", "", AT_ONCE),  # without a guard
+        ("gan/train.py", "tools.py", "wgan/validate.py", ABOVE, VALIDATE),  # the module above both of them
+        ("scripts/train.py", "tools.py", "scripts/validate.py", "", VALIDATE),  # found by the current folder
+    ],
+)
+def test_where_scripts_and_what_they_share_lie(
+    tmp_path: Path, train: str, tools: str, other: str, above: str, script: str
+) -> None:
+    for name, text in ((train, above + TRAIN), (tools, TOOLS), (other, above + script)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    done = ddpify(train, "--target", "cpu", "--style", "plain", cwd=tmp_path)
+    assert f"{other} imports this file too" in (done.stdout + done.stderr).decode()
+    assert done.returncode == 0
