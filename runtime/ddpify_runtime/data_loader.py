@@ -119,7 +119,7 @@ class DataLoader(TorchDataLoader[T_co]):
         self._labels, self._in_parts = known or [], set() if learns and self._size() <= MOST else None
         self._stream = None if environment.draws_original() else self._seed()
         batches = iter(self._inner)
-        return _Batches(self, batches if self.num_workers else self._loaded_here(batches), batches)
+        return _Batches(self, batches if self.num_workers else _LoadedHere(self._samples, batches), batches)
 
     def _gather_what_is_held(self) -> None:
         """Gather what samples are made of, such as the model's own labels: each rank, or its workers, load others."""
@@ -130,14 +130,6 @@ class DataLoader(TorchDataLoader[T_co]):
             held = [each for each in held_state.reached(self.dataset, self.collate_fn).held if each.size <= INTO]
             values = [value for each in held for value in each.values().values()]
             wholes([value for value in values if isinstance(value, (DistributedTensor, Entries))])
-
-    def _loaded_here(self, batches: Any) -> Iterator[Loaded]:
-        """The batches of a loader without workers; torch's iterator does as much for each as loading a few samples."""
-        assert self._samples is not None
-        pinned = pins(batches)
-        for request in indices_of(batches):
-            loaded = self._samples.load(request)
-            yield loaded.pin_memory() if pinned else loaded
 
     def _seed(self) -> int:
         """The seed of this pass: what torch is about to draw for it (for workers that persist, at their first one)."""
@@ -288,6 +280,23 @@ class _Requests(Sampler[list[Any]]):
             with suppress(TypeError):  # an index of a kind of the data set's own
                 loader._in_parts.update(map(index, indices))
         return Request(indices[rank::world_size], places[rank::world_size], total, True, 0, stream)
+
+
+class _LoadedHere:
+    """The batches of a loader without workers; torch's iterator does as much for each as loading a few samples.
+
+    As torch's it goes on behind a batch that could not be loaded, where a generator would be at its end.
+    """
+
+    def __init__(self, samples: Samples, batches: Any) -> None:
+        self.samples, self.requests, self.pinned = samples, indices_of(batches), pins(batches)
+
+    def __iter__(self) -> _LoadedHere:
+        return self
+
+    def __next__(self) -> Loaded:
+        loaded = self.samples.load(next(self.requests))
+        return loaded.pin_memory() if self.pinned else loaded
 
 
 class _Batches:

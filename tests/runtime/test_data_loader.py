@@ -208,3 +208,33 @@ def weighted_out_of_sight() -> str:
 def test_a_worker_waits_for_no_rank() -> None:
     for said in run(2, weighted_out_of_sight):
         assert "a worker process of a loader needs the whole of a tensor of which every process holds a part" in said
+
+
+class Broken(Counted):
+    """Sample 13 cannot be read; counting makes it be loaded whole."""
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        if index == 13:
+            raise OSError("cannot identify image file")
+        return super().__getitem__(index)
+
+
+def past_what_is_broken() -> list[float]:
+    warnings.simplefilter("ignore")
+    batches, found = iter(DataLoader(Broken("own generator"), batch_size=10)), []
+    while True:
+        try:
+            x, _ = next(batches)
+        except StopIteration:
+            return found
+        except OSError:
+            found.append(-1.0)
+            continue
+        found.append(x.float().sum().item())
+
+
+def test_a_loader_goes_on_behind_a_batch_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DDPIFY_RANDOM", "original")
+    (alone,) = run(1, past_what_is_broken)
+    assert len(alone) == 6 and alone[1] == -1
+    assert run(2, past_what_is_broken) == [alone] * 2
