@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset, Sampler, default_collate
 
 from . import engines, report, sampler
-from .agreement import check
+from .agreement import check, failure
 from .agreement.random_states import bytes_of, kept
 from .forward import region
 from .launch import environment
@@ -322,6 +322,11 @@ class _Batches:
             loaded = next(self.batches)
         except StopIteration:
             self.loader._passed()
+            raise
+        except Exception as error:  # whatever the data set raises
+            if self.loader._divided:
+                part = f"loading a part of a batch of {type(self.loader.dataset).__name__}"
+                failure.require_everywhere(error, part, "Leave out what cannot be read before the loader is made")
             raise
         finally:
             region.load(before)

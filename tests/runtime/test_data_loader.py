@@ -221,7 +221,7 @@ class Broken(Counted):
 
 def past_what_is_broken() -> list[float]:
     warnings.simplefilter("ignore")
-    batches, found = iter(DataLoader(Broken("own generator"), batch_size=10)), []
+    batches, found = iter(DataLoader(Broken("own generator"), batch_size=10)), list[float]()
     while True:
         try:
             x, _ = next(batches)

@@ -39,14 +39,14 @@ def everyone_is_here(limit: timedelta) -> bool:
     return True
 
 
-def require_everywhere(error: Exception, where: str) -> None:
+def require_everywhere(error: Exception, where: str, remedy: str) -> None:
     """Return when every rank has an exception here, so that the script may handle it on all of them.
 
     Otherwise the script could not: the other ranks wait for this one. This process ends, with the reason on stderr, and
     its launcher ends the others.
 
     Args:
-        error: what was raised here. where: for the message.
+        error: what was raised here. where, remedy: for the message.
     """
     if everyone_is_here(LIMIT):
         return
@@ -54,7 +54,7 @@ def require_everywhere(error: Exception, where: str) -> None:
         traceback.print_exception(error, file=standard_streams.STDERR)
     leave(
         f"{type(error).__name__} in {where} on rank {dist.get_rank()} alone: {error}. The other processes wait for "
-        "this one, so the run ends here. Raise what depends on the data before the model is called"
+        f"this one, so the run ends here. {remedy}"
     )
 
 

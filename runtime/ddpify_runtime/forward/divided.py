@@ -101,7 +101,8 @@ def divided(
         else:
             output = computed(here, own, call, args, kwargs)
     except Exception as error:  # whatever the user's forward raises
-        failure.require_everywhere(error, f"{kind()} of {name_of(module)}")
+        remedy = "Raise what depends on the data before the model is called"
+        failure.require_everywhere(error, f"{kind()} of {name_of(module)}", remedy)
         raise
     if before is not None and not torch.equal(before, torch.get_rng_state()):
         raise RuntimeError(

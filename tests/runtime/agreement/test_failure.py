@@ -51,10 +51,10 @@ print("failed", failed, "times")
 
 
 def train(
-    folder: Path, rows: str, end: str = "destroy_process_group()", limits: str = SHORT
+    folder: Path, rows: str = "", end: str = "destroy_process_group()", limits: str = SHORT, script: str = SCRIPT
 ) -> subprocess.CompletedProcess[str]:
     """Limits are short where a rank waits for one that does not come: where it comes, a busy machine takes longer."""
-    script = SCRIPT.replace("{rows}", rows).replace("{end}", end).replace("{limits}", limits)
+    script = script.replace("{rows}", rows).replace("{end}", end).replace("{limits}", limits)
     (folder / "train.py").write_text(script)
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     command = [sys.executable, *launcher, "train.py"]
@@ -71,6 +71,57 @@ def test_an_exception_on_one_rank_alone_ends_the_run(tmp_path: Path) -> None:
     done = train(tmp_path, "1")  # a row of rank 1
     assert done.returncode == 1 and done.stdout == ""
     assert "ddpify: ValueError in the training forward of Careful on rank 1 alone: out of range." in done.stderr
+
+
+LOADING = """
+from datetime import timedelta
+import torch
+from ddpify_runtime import DataLoader, DistributedDataParallel, destroy_process_group, init_process_group
+from ddpify_runtime.agreement import failure
+
+{limits}
+
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, index):
+        if index in ({broken}):
+            raise OSError("cannot identify image file")
+        return torch.rand(4)
+
+
+if __name__ == "__main__":
+    init_process_group("gloo")
+    model = DistributedDataParallel(torch.nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batches, failed = iter(DataLoader(Rows(), batch_size=4, num_workers={workers})), 0
+    while True:
+        try:
+            x = next(batches)
+        except StopIteration:
+            break
+        except Exception:
+            failed += 1
+            continue
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+    print("failed", failed, "times")
+    destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_sample_that_one_rank_alone_cannot_read_ends_the_run(tmp_path: Path, workers: int) -> None:
+    """The others would train on, with other batches, or wait."""
+    alone = train(tmp_path, script=LOADING.replace("{broken}", "17,").replace("{workers}", str(workers)))
+    assert alone.returncode == 1 and alone.stdout == ""
+    assert "OSError in loading a part of a batch of Rows on rank 1 alone: " in alone.stderr
+    both = LOADING.replace("{broken}", "16, 17").replace("{workers}", str(workers))
+    done = train(tmp_path, limits="", script=both)
+    assert (done.returncode, done.stdout) == (0, "failed 1 times\n"), done.stderr
 
 
 @pytest.mark.nightly
