@@ -29,3 +29,25 @@ def test_the_place(after: str, before: str) -> None:
     lines = [line.strip() for line in result.code[result.code.index("model.eval()") :].splitlines()]
     places = [place for place, line in enumerate(lines) if line.startswith("dist.broadcast(buffer")]
     assert lines[places[-1] + 1].startswith(before)
+
+
+OTHER = """\
+class Other(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "made", "said"),
+    [
+        ("", "nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))", True),
+        ("norm = nn.BatchNorm1d\n", "nn.Sequential(nn.Linear(4, 3), norm(3))", True),
+        (OTHER, "nn.Sequential(nn.Linear(4, 3), nn.BatchNorm2d(3))", False),
+        ("print(isinstance(F, nn.BatchNorm1d))\n", "nn.Sequential(nn.Linear(4, 3), nn.BatchNorm2d(3))", False),
+    ],
+)
+def test_layers_that_the_program_makes_end_at_a_batch_of_one(before: str, made: str, said: bool) -> None:
+    result = plain(training().replace(MODEL, f"{before}model = {made}\n", 1))
+    assert any("BatchNorm1d ends with an error" in each.message for each in result.findings) is said

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from ...facts.called_modules import last_name
 from ...facts.earlier_samples import own_generators
 from ...facts.flow.batches import sure_size
 from ...facts.flow.noise import comes_with_dropout, names_dropout
+from ...facts.flow.program import Program
 from ...facts.flow.small_batches import smallest
 from ...facts.named_devices import names_gpu
 from ...facts.script import Script
@@ -60,7 +63,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         )
         yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
         drops = all(map(sure_size, program.followed.found.training))
-        if not drops and names_something(program, "BatchNorm1d"):
+        if not drops and names_something(program, "BatchNorm1d") and _may_make(program, "BatchNorm1d"):
             message = "where a rank's last batch has one sample, BatchNorm1d ends with an error, as in one process"
             yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
     left_out = program.followed.found.only_evaluated
@@ -99,6 +102,20 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         for node in sorted(nodes, key=lambda each: each.lineno)[:1]:
             at = node.lineno if node in script.parents else line  # type: ignore[attr-defined]
             yield Finding(RULE.id, "warning", at, message, remedy)
+
+
+def _may_make(program: Program, name: str) -> bool:
+    """Whether a program comes to where a layer is made, or hands on its class, which may make it."""
+    for script in program.scripts:
+        for node in script.find(ast.Name, ast.Attribute):
+            call = script.parents[node]
+            if last_name(node) != name or isinstance(call, ast.Attribute):
+                continue
+            asks = isinstance(call, ast.Call) and script.qualified(call.func) in ("isinstance", "issubclass")
+            unused = isinstance(call, ast.Call) and call.func is node and call not in program.followed.found.visits
+            if not asks and not unused:
+                return True
+    return False
 
 
 def _few(size: int, option: str, line: int) -> Finding:
