@@ -1,11 +1,11 @@
-"""What functools.partial makes of a function or a class."""
+"""What functools.partial makes of a function or a class, and what a call gives by `**settings`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from .operation_names import EACH, LOSS_CLASSES, MIX_LAST
-from .values import Bound, Class, Function, Instance, Library, Module, Thing, Value
+from .values import Bound, Class, Function, Instance, Items, Library, Module, Thing, Value
 
 _DIMENSIONS = frozenset({"dim", "dims", "axis"})
 
@@ -45,6 +45,20 @@ def is_layer(thing: Library) -> bool:
     """Whether it is a class of torch that makes a layer, which is not a loss."""
     last = thing.name.rpartition(".")[2]
     return thing.name.startswith("torch.nn.") and last[:1].isupper() and last not in LOSS_CLASSES
+
+
+def spread_out(value: Value | None) -> tuple[dict[str, Value], bool]:
+    """What `**value` gives by name, and whether that is all that it gives."""
+    if value is None:
+        return {}, True
+    known: dict[str, Value] = {}
+    dicts = [thing for thing in value.things if isinstance(thing, Items)]
+    all_known = len(dicts) == len(value.things) == 1
+    for thing in dicts:
+        inner, is_known = spread_out(thing.known.get("**"))
+        known |= {str(key): each for key, each in thing.known.items() if key != "**"} | inner
+        all_known = all_known and is_known and thing.rest is None
+    return known, all_known
 
 
 def _is_for_each(name: str) -> bool:

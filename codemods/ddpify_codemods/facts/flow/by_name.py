@@ -11,6 +11,10 @@ from .frames import Frame
 from .state import State
 from .values import Class, Function, Value
 
+_READS = frozenset({"items", "keys", "values", "get", "copy"})
+_SHOWS = frozenset({"print", "str", "repr", "dict", "len", "sorted", "list", "json.dump", "json.dumps", "yaml.dump"})
+_SHOWS |= {"pprint.pprint", "pprint.pformat", "copy.copy", "copy.deepcopy", "wandb.init", "argparse.Namespace"}
+
 
 class ByName(State):
     """The files and classes that may be meant."""
@@ -49,11 +53,15 @@ def _module(script: Script, dots: int) -> str:
 
 
 def is_filled(script: Script, table: ast.expr) -> bool:
-    """Whether something is put into the attributes of an object, `self.__dict__.update(settings)`, or
-    `vars(self)[key] = 1`, or they go on under another name."""
+    """Whether something may be put into the attributes of an object, `self.__dict__.update(settings)`, or
+    `vars(self)[key] = 1`: whatever is done with them but reading them."""
     parent = script.parents[table]
     if isinstance(parent, ast.Attribute):
-        return parent.attr in ("update", "setdefault", "__setitem__")
+        return parent.attr not in _READS
     if isinstance(parent, ast.Subscript):
-        return not isinstance(parent.ctx, ast.Load)
-    return isinstance(parent, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr)
+        return not isinstance(parent.ctx, ast.Load) or parent.slice is table
+    if isinstance(parent, ast.Call):
+        return script.qualified(parent.func) not in _SHOWS
+    if isinstance(parent, ast.keyword):
+        return parent.arg is not None
+    return not isinstance(parent, ast.Compare | ast.For | ast.comprehension | ast.FormattedValue | ast.BinOp | ast.Dict)

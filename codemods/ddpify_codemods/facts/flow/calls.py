@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
 from ..script import Script
-from .bound_arguments import is_layer
+from .bound_arguments import is_layer, spread_out
 from .draws import library_of
 from .factories import maker_of
 from .frames import Frame, local_entries
@@ -109,6 +109,9 @@ class Calls(Methods):
                 args[place] = of(Items("tuple", {at: self.value(each, frame) for at, each in enumerate(sizes.elts)}))
         keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
         self.in_factory -= makes
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "__setattr__":
+            for owner in (self.value(node.func.value, frame), *args[:1]):
+                self.sets_by_name(owner)
         found = self.of_container_class(_last(node.func), node, args, frame)
         own = any(isinstance(thing, Function | Class) for thing in function.things)
         if own and alone:
@@ -406,13 +409,13 @@ class Calls(Methods):
             inner.names[parameters.vararg.arg] = of(Items("tuple", dict(enumerate(v for v in rest if v is not None))))
         if parameters.kwarg:
             inner.names[parameters.kwarg.arg] = of(Items("dict", {key: value for key, value in keywords.items()}))  # noqa: C416
-        for name, value in keywords.items():
-            if name != "**":
-                inner.names[name] = value
-            else:
-                for thing in value.only(Items):
-                    assert isinstance(thing, Items)
-                    inner.names.update({str(key): each for key, each in thing.known.items()})
+        spread, all_known = spread_out(keywords.get("**"))
+        told = {*names[: len(given)], *keywords}
+        for name, value in inner.names.items() if not all_known else ():
+            if name in defaults and name not in told:  # as the command line says, or a file
+                inner.names[name] = replace(value, constant=None, zero=False, is_none=None)
+        inner.names.update(spread)
+        inner.names.update({name: value for name, value in keywords.items() if name != "**"})
         if function.owner is not None and names:
             inner.this = function.owner
         for name, value in inner.names.items():

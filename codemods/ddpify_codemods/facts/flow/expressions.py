@@ -232,7 +232,7 @@ class Expressions(OwnOperators):
         if not left.is_local and not right.is_local and self.is_measured_whole():
             self.found.read_same |= {*alike}
         else:
-            in_ratio = isinstance(node.op, ast.Div) and len(alike) > 1
+            in_ratio = isinstance(node.op, ast.Div | ast.FloorDiv) and len(alike) > 1
             for part in alike:
                 beside = (node.right if part is node.left else node.left) if in_ratio else None
                 self.found.met_same.setdefault(part, set()).add(beside)

@@ -220,6 +220,9 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return self.sets_attribute(node, args, frame)
         if name == "vars" and args and is_filled(frame.script, node):
             self.sets_by_name(args[0])
+        if name == "globals" and is_filled(frame.script, node):
+            names = self.module_frame(frame.script).names
+            names |= {each: replace(value, constant=None, zero=False, is_none=None) for each, value in names.items()}
         if name in ("getattr", "vars") and args and (file := self.file_in(args[0])) is not None:
             return self.one_of(file) if name == "getattr" else self.contents(file)
         if name in PICTURES and local:

@@ -284,10 +284,15 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
     def shown_attributes(
         self, thing: Instance, names: set[str] | None, node: ast.Call, part: ast.expr, frame: Frame
     ) -> None:
+        shows = isinstance(frame.script.statement(node), ast.Expr)  # `print(…)`, `file.write(…)`
+        for name in sorted((names or set()) - thing.attributes.keys()):
+            method = self.method_of(thing.cls, name, of(thing))
+            if method is not None and self.is_property(method) and self.enter(method, node, [], {}, frame).is_local:
+                self.problem(frame, node, f"`{name}` of what is shown here is a number of this rank")
         for name, value in thing.attributes.items():
             if names is None or name in names:
                 self.reads_attribute(thing, name, part, frame)
-            own = is_drawn(value) and not value.couples  # of a whole evaluation: rank 0 shows its own
+            own = shows and is_drawn(value) and not value.couples  # of a whole evaluation: rank 0 shows its own
             if value.is_local and not own and (names is None or name in names):
                 self.found.wanted |= self.sources.get((thing, name), set())
                 reason = f"`{name}` of what is shown here is a number of this rank"

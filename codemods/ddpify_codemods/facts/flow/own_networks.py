@@ -13,6 +13,7 @@ LOOKS_UP = frozenset(
     {"eval", "globals", "locals", "vars", "__import__", "importlib.import_module", "types.MethodType", "pydoc.locate"}
     | {f"hydra.utils.{each}" for each in ("instantiate", "call", "get_class", "get_method", "get_object")}
 )
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _READS = frozenset({"keys", "values", "items", "get"})  # of a dict
 _LOOKS = frozenset({"getattr", "hasattr", "dir", "vars", "sorted", "list", "set", "len", "print"})
 _OF_PROGRAM = frozenset({"__main__", "builtins", "sys"})
@@ -44,12 +45,18 @@ def only_made(scripts: Sequence[Script]) -> bool:
     names = {node.name for node in classes if _is_network(node)}
     while more := {node.name for node in classes if names & {last_name(each) for each in node.bases}} - names:
         names |= more
+    functions = (node for script in scripts for node in script.find(*_FUNCTIONS))
+    names |= {getattr(node, "name", "lambda") for node in functions if names & _named(node)}
     given = (each for node in classes if node.name in names for each in (*node.keywords, *node.decorator_list))
     aliases = (alias for script in scripts for each in script.imports for alias in each.names)
     names |= {alias.asname for alias in aliases if alias.asname and alias.name in names}
     uses = ((script, node) for script in scripts for node in script.find(ast.Name, ast.Attribute))
     made = (_only_makes(script, node) for script, node in uses if last_name(node) in names)
-    return not [*given] and all(made)
+    return "lambda" not in names and not [*given] and all(made)
+
+
+def _named(node: ast.AST) -> set[str]:
+    return {last_name(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)}
 
 
 def _only_makes(script: Script, node: ast.expr) -> bool:

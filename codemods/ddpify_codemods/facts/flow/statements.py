@@ -14,7 +14,7 @@ from .calls import is_without_gradients
 from .exhaustive import may_leave
 from .frames import Frame, additive
 from .generators import Generators
-from .handlers import GOES_ON, is_repeated, stops
+from .handlers import GOES_ON, is_repeated, leaves_loop, stops
 from .operations import runs_over_samples
 from .own_changes import changes_alone
 from .phases import has_loader, phases, written_down
@@ -352,7 +352,8 @@ class Follower(Generators):
             frame.names = {**before, **{name: value for name, value in first.items() if name not in before}}
             self.gradients = body.or_else(gradients)
             self.block(handler.body, frame)
-            again = self.backwards > steps or is_repeated(frame.script, node)
+            repeated = is_repeated(frame.script, node) and not leaves_loop(frame.script, handler)
+            again = self.backwards > steps or repeated
             if trained and again and not stops(frame.script, handler):
                 self.problem(frame, node, GOES_ON)
             self.gradients = self.gradients.or_else(body)
