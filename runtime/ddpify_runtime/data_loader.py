@@ -295,7 +295,11 @@ class _LoadedHere:
         return self
 
     def __next__(self) -> Loaded:
-        loaded = self.samples.load(next(self.requests))
+        request = next(self.requests)
+        try:
+            loaded = self.samples.load(request)
+        except StopIteration as error:  # of `next(…)` in __getitem__: on other ranks the pass would go on
+            raise RuntimeError("loading a sample raised StopIteration") from error
         return loaded.pin_memory() if self.pinned else loaded
 
 

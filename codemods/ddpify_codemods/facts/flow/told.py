@@ -72,7 +72,8 @@ def is_also_whole(found: FlowFacts, node: ast.expr) -> bool:
         reductions = found.reductions.get(part) if part is not None else None
         return bool(reductions) and all(each.kind != "mean" for each in reductions or ())
 
-    return node in found.met_same and grows(node) and not all(map(grows, found.met_same[node]))
+    kept = isinstance(node, ast.Name | ast.Attribute)  # not `len(x)`, of whatever batch it is
+    return kept and node in found.met_same and grows(node) and not all(map(grows, found.met_same[node]))
 
 
 def _goes_back(value: Value) -> bool:
