@@ -9,14 +9,14 @@ from .arithmetic import combined
 from .batches import sure_size
 from .class_tests import known_ways
 from .extended import lengthening
-from .frames import Frame, Reduction, is_tuple, local_entries, local_runs
+from .frames import Frame, Reduction, is_record, is_tuple, local_entries, local_runs
 from .input_gradients import learns_samples
 from .joined import last_name
 from .longest import LARGEST
 from .meetings import meeting
 from .operands import measures, operands, says_places
 from .operation_names import LOSS_CLASSES, REORDERS
-from .operations import one_behind_the_other
+from .operations import element, one_behind_the_other
 from .own_decisions import is_drawn, only_takes
 from .own_operators import OwnOperators
 from .sizes import sizes_behind
@@ -217,7 +217,10 @@ class Expressions(OwnOperators):
         if isinstance(node.op, ast.Add) and any(left.only(kind) or right.only(kind) for kind in kinds):
             alone = isinstance(node.left, ast.List | ast.Tuple) and len(node.left.elts) == 1
             made = self.with_samples(left, right) or (sizes_behind(left, right) if alone else None)
-            return made or one_behind_the_other(left, right) or join(left, right)
+            made = made or one_behind_the_other(left, right) or join(left, right)
+            if isinstance(node.left, ast.List) and is_record([element(left, None), element(right, None)]):
+                made = of(Items("list", {}, element(made, None), mixed=True))
+            return made
         if isinstance(node.op, ast.Mult) and left.only(Items):
             return left
         if isinstance(node.op, ast.BitOr) and (left.only(Items) or right.only(Items)):
@@ -403,7 +406,7 @@ class Expressions(OwnOperators):
             return self.listed(node.elts, values)
         for value in values:
             rest = value if rest is None else join(rest, value)
-        return replace(of(Items("list", {}, rest, in_order=not values)), zero=not values)
+        return replace(of(Items("list", {}, rest, in_order=not values, mixed=is_record(values))), zero=not values)
 
     on_list = on_tuple
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..script import Script
@@ -110,7 +110,7 @@ class AfterLoop:
     at: ast.stmt
     name: str
     kind: Kind
-    form: str  # number, list, tuple, arrays, tensors, dict, mixed dict (some entries are the same), defaultdict
+    form: str  # number, list, lists, tuple, arrays, tensors, dict, mixed dict (some entries are the same), defaultdict
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,8 @@ class FlowFacts:
     parallel_calls: where they are called with batches; parallel_keys: where their state_dict is made or loaded, and
     whether it is their own; parallel_pickles: where they are written as a whole. only_evaluated: the classes and calls
     whose networks are never trained, and only evaluated; without_buffers: the trained models that are seen to have
-    none. terms, calls: the operations by which losses are made that cannot be divided; calls_within: those in the
+    none; drawn_buffers: where networks register buffers that each rank draws. terms, calls: the operations by which
+    losses are made that cannot be divided; calls_within: those in the
     functions that such a call runs. joined: what these compute with, brought together from all ranks; given_of_all: the
     calls of models that are given something that is made of it; joined_quietly:
     where nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without
@@ -339,6 +340,7 @@ class FlowFacts:
     parallel_pickles: dict[ast.Call, Script] = field(default_factory=dict)
     only_evaluated: frozenset[ast.AST] = frozenset()
     without_buffers: set[ast.AST] = field(default_factory=set)
+    drawn_buffers: dict[Module, Problem] = field(default_factory=dict)
     in_use: set[ast.Call] = field(default_factory=set)
     may_train: dict[ast.AST, dict[Loader, Problem]] = field(default_factory=dict)
     wanted: set[ast.expr] = field(default_factory=set)
@@ -393,6 +395,8 @@ def additive(value: Value) -> tuple[Kind, str] | None:
             return None
         if thing.default is not None and (thing.rest is not None or value.only(Items) != [thing]):
             return None  # a rank without a batch would not know its keys
+        if any(each.mixed or (each.shape == "tuple" and is_record(each.all())) for each in _lists(thing)):
+            return None  # a count or a text would be brought together, too
         entries = [part for entry in thing.all() for part in _numbers(entry)]
         kinds = {entry.kind for entry in entries} - {"same"}
         if kinds & {"sum", "size"} and any(entry.kind == "same" and not entry.zero for entry in entries):
@@ -418,6 +422,21 @@ def _numbers(value: Value, depth: int = 3) -> list[Value]:
         return [Value("unknown")]
     parts = [part for thing in several for each in thing.all() for part in _numbers(each, depth - 1)]
     return parts if all(thing.shape != "dict" for thing in value.only(Items)) else [Value("unknown")]  # type: ignore[union-attr]
+
+
+def _lists(thing: Items, depth: int = 3) -> Iterator[Items]:
+    """A list, and those in it."""
+    yield thing
+    for value in thing.all() if depth else ():
+        for each in value.things:
+            if isinstance(each, Items):
+                yield from _lists(each, depth - 1)
+
+
+def is_record(values: Sequence[Value]) -> bool:
+    """Whether numbers of this rank stand beside something that is the same on all: `[epoch, loss.item()]`."""
+    same = any(not each.is_local and not local_entries(each) and not each.zero for each in values)
+    return same and any(each.kind in ADDITIVE for each in values)
 
 
 def settled(value: Value, in_place: bool = False) -> Value:
@@ -449,6 +468,17 @@ def is_mixed(value: Value) -> bool:
     """Whether a dict that is brought together has entries that are the same on all ranks: `{"epoch": 3, "loss": …}`."""
     inner = [entry for thing in value.things if isinstance(thing, Items) for entry in thing.all()]
     return any(not entry.is_local and not local_entries(entry) and not entry.zero for entry in inner)
+
+
+def is_of_lists(value: Value) -> bool:
+    """Whether it holds lists that grow, of which one may be longer than another: `curves = [[], []]`."""
+    return any(
+        isinstance(inner, Items) and inner.grows and any(map(local_entries, thing.all()))
+        for thing in value.things
+        if isinstance(thing, Items)
+        for entry in thing.all()
+        for inner in entry.things
+    )
 
 
 def is_tuple(value: Value) -> bool:

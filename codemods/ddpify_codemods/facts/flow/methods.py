@@ -16,7 +16,7 @@ from .chosen_lists import ChosenLists
 from .dimensions import of_dimensions, of_sizes_given
 from .draws import DRAWING
 from .extended import lengthen, lengthening, zipped_rows
-from .frames import Frame, local_entries
+from .frames import Frame, Problem, local_entries
 from .hooks import only_counts, only_keeps
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
@@ -28,6 +28,7 @@ from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .own_decisions import is_drawn
 from .reading import makes_numbers
+from .records import Records
 from .sizes import product
 from .texts import of_text
 from .values import (
@@ -38,6 +39,7 @@ from .values import (
     LOCAL_ROWS,
     MIXED,
     NUMBERED,
+    OWN_BUFFER,
     OWN_SHAPE,
     SAME,
     SEVERAL,
@@ -89,7 +91,7 @@ _BY_VALUE = frozenset({"index", "count", "sort", "remove", "most_common", "union
 _LIST_METHODS = frozenset({"append", "add", "extend", "insert", "appendleft"})
 
 
-class Methods(InPlace, ChosenLists, BatchLayouts):
+class Methods(InPlace, ChosenLists, Records, BatchLayouts):
     """What methods of tensors, lists and modules make."""
 
     def method(
@@ -323,6 +325,8 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
                     root_of(module).evaluates = on is False
                     whole = on is True and len(owner.things) == 1 and root_of(module) is module
                     root_of(module).trains_in = frame if whole and not is_conditional(node, frame) else None
+            if name == "register_buffer" and any(each.reason == DRAWN for each in entries(given)):
+                self.found.drawn_buffers[thing] = Problem(frame.script, node, OWN_BUFFER)
             if name == "apply" and any(map(sets_modes, given)):
                 root_of(thing).trains_in = None
             if name in _MODULE_SELF:
@@ -367,6 +371,7 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
                 if isinstance(taken, ast.Attribute) and taken.attr in ("weight", "bias") and value == SAME:
                     networks = self.layers_of(taken.value, frame)  # `group.append(layer.bias)`
                     value = of(Parameters(tuple(dict.fromkeys(networks)))) if networks else value
+                value = self.recorded(taken, value, frame)
                 self.append(owner, self.one_of_several(value, name))
                 return SAME
             if name in ("items", "values", "keys"):
@@ -466,6 +471,9 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
     def extend(self, owner: Value, value: Value, node: ast.expr) -> None:
         """Put what a value runs over into a list, one by one."""
         lengthen(owner, lengthening(value))
+        if any(isinstance(thing, Items) and thing.mixed for thing in value.things):
+            for each in owner.only(Items):
+                each.mixed = True  # type: ignore[union-attr]
         value = zipped_rows([value]) or value
         lists = [thing for thing in value.things if isinstance(thing, Items)]
         for thing in lists:

@@ -40,6 +40,7 @@ from .values import (
     DRAWN,
     IN_ONE,
     LOCAL_ROWS,
+    OWN_BUFFER,
     OWN_SHAPE,
     SAME,
     Function,
@@ -401,6 +402,8 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
         if drawn or any(value.reason == DRAWN for value in given):
             self.begins_apart.add(module)
             self.undecided_when_made[module] = self.undecided
+        if last == "Buffer" and any(value.reason == DRAWN for value in given):
+            self.found.drawn_buffers[module] = Problem(frame.script, node, OWN_BUFFER)
         if last in LOSS_CLASSES:
             reduction = Value(constant=reduction_of(last, node, lambda part: self.value(part, frame).constant))
             known = module.attributes.setdefault("reduction", reduction)

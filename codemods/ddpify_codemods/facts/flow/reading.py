@@ -20,6 +20,7 @@ from .frames import (
     ancestors,
     holds_unsized,
     is_mixed,
+    is_of_lists,
     is_tuple,
     local_entries,
     local_runs,
@@ -107,6 +108,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
             form = "arrays" if form == "list" else form
         self.found.unsized |= {(owner.script, at, name)} if holds_unsized(value) else set()
         form = "tuple" if form == "list" and is_tuple(value) else form
+        form = "lists" if form == "list" and is_of_lists(value) else form
         form = "mixed dict" if form == "dict" and is_mixed(value) else form
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
         if form == "defaultdict":
@@ -175,6 +177,8 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
                 self.found.forms[node] = "arrays"
             elif found and found[1] == "list" and is_tuple(value):
                 self.found.forms[node] = "tuple"
+            elif found and found[1] == "list" and is_of_lists(value):
+                self.found.forms[node] = "lists"
             found = found if found and found[1] != "defaultdict" else None  # of which ranks may have other keys
             if found is None and (samples := _of_samples(value)) and self.can_be_gathered(samples):
                 value, gathers = samples, True

@@ -49,6 +49,7 @@ OWN_SIZE = "it is computed with the number of this rank's samples, which is not 
 TAKEN = "only some samples of a batch are taken, which are others on each rank"
 OWN_SHAPE = "its first dimension, that of the samples, is given a size of the script's own"
 DRAWN = "it is drawn by a generator that each rank has used for its own samples before, as dropout is without eval()"
+OWN_BUFFER = f"a buffer is drawn here, which is not sent from rank 0: {DRAWN}"
 SHUFFLED = "samples of a batch are put in another order, at random"
 CHOSEN = "it is drawn by the number of this rank's samples"
 PLACED = "samples are put at places of it that depend on their number"
@@ -207,7 +208,8 @@ class Items:
     may_be_by_sample: whether that is not known. extended: whether it got numbers of samples, one behind the other;
     in_order: whether it began as `[]`, and none went. on_every_rank: whether some were put in by a loop over an
     evaluation that every rank goes through as a whole. lengthened: the loaders by whose samples or batches each rank
-    puts in a number of entries of its own; apart: whether it may do so by what it has drawn."""
+    puts in a number of entries of its own; apart: whether it may do so by what it has drawn. mixed: whether it is a
+    record of numbers of this rank and of what all ranks have, `[epoch, loss.item()]`."""
 
     shape: Literal["tuple", "list", "dict"]
     known: dict[object, Value] = field(default_factory=dict)
@@ -221,6 +223,7 @@ class Items:
     on_every_rank: bool = False
     lengthened: frozenset[Loader] = frozenset()
     apart: bool = False
+    mixed: bool = False
 
     def all(self) -> list[Value]:
         """Every entry."""

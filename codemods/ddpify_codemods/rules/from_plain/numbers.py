@@ -40,7 +40,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 continue
             taken = _taken(call)
             if (whole := _entry_by_entry(script, call)) is not None:
-                listed = whole.generators[0].iter.func.value  # type: ignore[attr-defined]
+                listed = _of_entries(whole)
                 yield Replace(whole, "{}", _MESSAGE, parts=(listed,), bare=is_bare(script, whole, listed))
                 continue
             yield Replace(call, "{}", _MESSAGE, parts=(taken,), bare=is_bare(script, call, taken))
@@ -85,10 +85,11 @@ def _brings_together(script: Script, node: ast.Assign) -> bool:
     name, value = ast.unparse(node.targets[0]), node.value
     if len(node.targets) != 1:
         return False
-    if isinstance(value, ast.DictComp):
-        calls = [each for each in ast.walk(value.value) if is_helper(script, each)]
+    if isinstance(value, ast.DictComp | ast.ListComp):
+        each_of = value.value if isinstance(value, ast.DictComp) else value.elt
+        calls = [each for each in ast.walk(each_of) if is_helper(script, each)]
         whole = _entry_by_entry(script, calls[0]) if calls else None
-        return whole is value and ast.unparse(value.generators[0].iter) == f"{name}.items()"
+        return whole is value and ast.unparse(_of_entries(value)) == name
     if isinstance(value, ast.Call) and len(value.args) == 1 and _makes_list(script, value.func):
         value = value.args[0]
         if ast.unparse(node.value.func) == "list":  # type: ignore[attr-defined]
@@ -96,16 +97,27 @@ def _brings_together(script: Script, node: ast.Assign) -> bool:
     return is_helper(script, value) and ast.unparse(_taken(value)) == name
 
 
-def _entry_by_entry(script: Script, call: ast.AST) -> ast.DictComp | None:
-    """The expression that brings a dict together, entry by entry, of which this is the call; None for others."""
+def _entry_by_entry(script: Script, call: ast.AST) -> ast.DictComp | ast.ListComp | None:
+    """The expression that brings a dict, or lists in a list, together, entry by entry, of which this is the call; None
+    for others."""
     parent = script.parents[call]
+    helper = ast.unparse(call.func)  # type: ignore[attr-defined]
+    if isinstance(parent, ast.ListComp):
+        over = ast.unparse(parent.generators[0].iter)
+        return parent if ast.unparse(parent) == f"[{helper}(numbers) for numbers in {over}]" else None
     whole = script.parents[parent] if isinstance(parent, ast.IfExp) else parent
     if not isinstance(whole, ast.DictComp) or not isinstance(whole.generators[0].iter, ast.Call):
         return None
-    helper, over = ast.unparse(call.func), ast.unparse(whole.generators[0].iter)  # type: ignore[attr-defined]
+    over = ast.unparse(whole.generators[0].iter)
     forms = (f"{helper}(value)", f"value if isinstance(value, (int, str)) else {helper}(value)")
     known = (f"{{key: {form} for key, value in {over}}}" for form in forms)
     return whole if over.endswith(".items()") and ast.unparse(whole) in known else None
+
+
+def _of_entries(whole: ast.DictComp | ast.ListComp) -> ast.expr:
+    """The dict, or the list of lists, that is brought together entry by entry."""
+    over = whole.generators[0].iter
+    return over.func.value if isinstance(whole, ast.DictComp) else _as_listed(over)  # type: ignore[attr-defined]
 
 
 def _is_stacked(script: Script, node: ast.expr, name: str) -> bool:
@@ -127,12 +139,16 @@ def _makes_list(script: Script, function: ast.expr) -> bool:
 
 def _taken(call: ast.expr) -> ast.expr:
     """What such a function is given; the list, where it is given that of its arrays as numbers."""
-    given: ast.expr = call.args[0]  # type: ignore[attr-defined]
+    return _as_listed(call.args[0])  # type: ignore[attr-defined]
+
+
+def _as_listed(given: ast.expr) -> ast.expr:
     if isinstance(given, ast.ListComp):
         over = given.generators[0].iter
         name = ast.unparse(over)
-        numbers = (f"[each.tolist() for each in {name}]", f"[float(number) for number in {name}]")
-        return over if ast.unparse(given) in numbers else given
+        floats = "float(number) for number in"
+        alike = (f"[each.tolist() for each in {name}]", f"[{floats} {name}]", f"[[{floats} each] for each in {name}]")
+        return over if ast.unparse(given) in alike else given
     return given
 
 

@@ -188,6 +188,9 @@ def _after(each: AfterLoop, keys: Sequence[object], trains: str, unsized: bool, 
     value = f"{function}({each.name})"
     if each.form == "list":
         value = f"{function}({_as_list(each.script, each.at, each.name, each.kind, unsized)})"
+    if each.form == "lists":
+        numbers = _as_list(each.script, each.at, each.name, each.kind, unsized)
+        value = f"[{function}(numbers) for numbers in {numbers}]"
     if each.form == "arrays":
         value = f"list({function}({_numpy(each.script)}.stack({each.name})))"
     if each.form in ("dict", "mixed dict"):
@@ -268,6 +271,9 @@ def _brought_together(script: Script, node: ast.expr, kind: str, numbers: str | 
     function, form = FUNCTIONS[kind], program_of(script).followed.found.forms.get(node)
     if form in ("dict", "mixed dict"):
         code = _of_dict(function, str(numbers), form)
+        return f"({code})" if isinstance(script.parents[node], ast.FormattedValue) else code
+    if form == "lists":
+        code = f"[{function}(numbers) for numbers in {numbers}]"
         return f"({code})" if isinstance(script.parents[node], ast.FormattedValue) else code
     stack = {"tensors": "torch.stack", "arrays": f"{_numpy(script)}.stack"}.get(form or "")
     return f"list({function}({stack}({numbers})))" if stack else f"{function}({numbers})"

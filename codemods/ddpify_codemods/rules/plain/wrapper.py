@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ...facts.called_modules import called_model, last_name
 from ...facts.flow.frames import FlowFacts
 from ...facts.flow.program import Program
+from ...facts.flow.values import root_of
 from ...facts.flow.wrapped_names import Wrapped, Wrapping
 from ...facts.flow.wrapping import wrapping
 from ...facts.script import Script
@@ -44,7 +45,16 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "refused", several.at[0].lineno, message, REMEDY)
             return
         yield from _edits(script, found, program, target)
+        yield from _own_buffers(script, found, program)
     yield from _synchronized(script, program, target.words)
+
+
+def _own_buffers(script: Script, found: Wrapping, program: Program) -> Iterator[Finding]:
+    """Where each rank draws a buffer of its own, and a wrapper that keeps buffers does not send that of rank 0."""
+    kept = {made for each in found.models if keeps_buffers(program, each.made) for made in each.made}
+    for module, problem in program.followed.found.drawn_buffers.items():
+        if root_of(module).made in kept and is_here(script, problem.script):
+            yield Finding(RULE.id, "refused", getattr(problem.node, "lineno", 1), problem.reason, REMEDY)
 
 
 def _asked_by_class(script: Script) -> Iterator[Finding]:
