@@ -185,79 +185,6 @@ for epoch in range(2):
     best = max(best, rate)
     print("%.4f %.4f" % (loss, best))
 """,
-    "one function that trains and evaluates, and divides means by samples": """\
-def run(loader, optimizer):
-    total, count = 0.0, 0
-    for x, y in loader:
-        loss = F.cross_entropy(model(x), y)
-        if optimizer is not None:
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        count += x.size(0)
-        total += loss.item()
-        print("%.5f" % (total / count))
-    return total / count
-
-
-for epoch in range(2):
-    print("%.5f" % run(train_loader, optimizer))
-    print("%.5f" % run(test_loader, None))
-""",
-    "a meter that divides by a count or by 1, of training and of an evaluation that is not divided": """\
-class Meter:
-    def __init__(self):
-        self.total = 0.0
-        self.seen = self.hits = self.samples = self.right = self.batches = 0
-
-    def update(self, loss, out, y, ignored=2):
-        self.total += loss
-        self.batches += 1
-        seen = y != ignored
-        hit = (out.argmax(-1) == y) & seen
-        self.hits += hit.sum().item()
-        self.seen += seen.sum().item()
-        self.right += (out.argmax(-1) == y).sum().item()
-        self.samples += y.size(0)
-
-    def get(self):
-        rate = 100.0 * self.hits / max(self.seen, 1)
-        return self.total / max(self.batches, 1), rate, self.right / max(self.samples, 1)
-
-
-def weighed(out, y):
-    mask = (y != 0).float()
-    return (F.cross_entropy(out, y, reduction="none") * mask).sum() / mask.sum()
-
-
-def train():
-    meter = Meter()
-    for x, y in train_loader:
-        out = model(x)
-        loss = weighed(out, y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        meter.update(loss.item(), out, y)
-    return meter.get()
-
-
-@torch.no_grad()
-def test():
-    meter = Meter()
-    for x, y in test_loader:
-        out = model(x)
-        meter.update(weighed(out, y).item(), out, y)
-    return meter.get()
-
-
-best = 0.0
-for epoch in range(2):
-    print("%.5f %.3f %.3f" % train())
-    loss, rate, right = test()
-    best = max(best, rate)
-    print("%.5f %.3f %.3f %.3f" % (loss, rate, right, best))
-""",
     "a softmax that names no dimension": """\
 teacher = torch.nn.Linear(4, 3)
 for epoch in range(2):
@@ -332,8 +259,81 @@ for epoch in range(2):
         print(loss.item())
 """,
 }
-# What has got a name does not lose it on the way back.
+# What has got a name, a test of its own or brackets does not lose them on the way back.
 NAMED = {
+    "one function that trains and evaluates, and divides means by samples": """\
+def run(loader, optimizer):
+    total, count = 0.0, 0
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        count += x.size(0)
+        total += loss.item()
+        print("%.5f" % (total / count))
+    return total / count
+
+
+for epoch in range(2):
+    print("%.5f" % run(train_loader, optimizer))
+    print("%.5f" % run(test_loader, None))
+""",
+    "a meter that divides by a count or by 1, of training and of an evaluation that is not divided": """\
+class Meter:
+    def __init__(self):
+        self.total = 0.0
+        self.seen = self.hits = self.samples = self.right = self.batches = 0
+
+    def update(self, loss, out, y, ignored=2):
+        self.total += loss
+        self.batches += 1
+        seen = y != ignored
+        hit = (out.argmax(-1) == y) & seen
+        self.hits += hit.sum().item()
+        self.seen += seen.sum().item()
+        self.right += (out.argmax(-1) == y).sum().item()
+        self.samples += y.size(0)
+
+    def get(self):
+        rate = 100.0 * self.hits / max(self.seen, 1)
+        return self.total / max(self.batches, 1), rate, self.right / max(self.samples, 1)
+
+
+def weighed(out, y):
+    mask = (y != 0).float()
+    return (F.cross_entropy(out, y, reduction="none") * mask).sum() / mask.sum()
+
+
+def train():
+    meter = Meter()
+    for x, y in train_loader:
+        out = model(x)
+        loss = weighed(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        meter.update(loss.item(), out, y)
+    return meter.get()
+
+
+@torch.no_grad()
+def test():
+    meter = Meter()
+    for x, y in test_loader:
+        out = model(x)
+        meter.update(weighed(out, y).item(), out, y)
+    return meter.get()
+
+
+best = 0.0
+for epoch in range(2):
+    print("%.5f %.3f %.3f" % train())
+    loss, rate, right = test()
+    best = max(best, rate)
+    print("%.5f %.3f %.3f %.3f" % (loss, rate, right, best))
+""",
     "targets that count differently": """\
 PAD = 0
 weights = torch.tensor([0.0, 1.0, 3.0])

@@ -395,7 +395,7 @@ def additive(value: Value) -> tuple[Kind, str] | None:
             return None
         if thing.default is not None and (thing.rest is not None or value.only(Items) != [thing]):
             return None  # a rank without a batch would not know its keys
-        if any(each.mixed or (each.shape == "tuple" and is_record(each.all())) for each in _lists(thing)):
+        if any(each.mixed for each in _lists(thing)):
             return None  # a count or a text would be brought together, too
         entries = [part for entry in thing.all() for part in _numbers(entry)]
         kinds = {entry.kind for entry in entries} - {"same"}
