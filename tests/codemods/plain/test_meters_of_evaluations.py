@@ -86,3 +86,18 @@ def test_a_meter_that_is_read_in_one_place_with_that_of_training_is_brought_toge
     source = DROPPING + METER + show + updated + NOISY + EVALUATION.format(", len(x)", "1") + "show(losses)\n"
     source = source.replace("\nprint(1", "\n    print(losses.avg")
     assert "print(meter.over_ranks().avg)" in plain(source).code
+
+
+def test_a_text_of_what_each_rank_draws_decides_nothing() -> None:
+    text = "text = '{m.avg:.3f}'.format(m=losses)\nif text > '1':\n    optimizer.param_groups[0]['lr'] = 0.01\n"
+    source = DROPPING + METER + TRAINING + NOISY + EVALUATION.format(", len(x)", "losses.avg") + text
+    assert refusals(plain(source.replace("\nprint(losses", "\n    print(losses")))
+
+
+def test_a_text_that_shows_a_property_is_refused() -> None:
+    meter = METER.replace(", self.avg = 0, 0, 0", " = 0, 0").replace("        self.avg = self.sum / self.count\n", "")
+    meter += "    @property\n    def mean(self):\n        return self.sum / self.count\n"
+    updated = "seen = Meter()\n" + TRAINING + "        seen.update(loss.item())\n"
+    shown = "print('{m.mean:.3f}'.format(m=seen))\n"
+    assert not refusals(plain(HEAD + meter + updated + "print(seen.mean)\n"))
+    assert refusals(plain(HEAD + meter + updated + "print(seen.mean)\n" + shown))

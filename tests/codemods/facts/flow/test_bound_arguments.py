@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
+from tests.codemods.facts.flow.followed import followed
 from tests.codemods.plain.test_followed import plain, refusals, training, undivided
 
 NET = """\
@@ -101,3 +104,43 @@ def test_a_hook_that_is_given_some_of_its_arguments_is_no_other_hook() -> None:
     hook = "model = Net()\nmodel.first.register_forward_hook(partial(lambda m, i, o, by: o - o.mean(0) * by, by=2))\n"
     refused = "".join(refusals(plain(of_net("nn.Identity()").replace("model = Net()\n", hook))))
     assert "what a hook does with the batches that a model gets is not followed" in refused
+
+
+GIVEN = """\
+def run(loader, rate=0.1, coupled=False):
+    for x, y in loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        if coupled:
+            loss = loss + out.std()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        ("", True),
+        ("rate=0.2", True),
+        ("**{'rate': 0.2}", True),
+        ("**dict(rate=0.2)", True),
+        ("**json.load(open('settings.json'))", False),
+        ("**vars(argparse.ArgumentParser().parse_args())", False),
+        ("coupled=False, **json.load(open('settings.json'))", True),
+    ],
+)
+def test_settings_that_only_the_run_knows_are_no_defaults(given: str, known: bool) -> None:
+    program = f"import argparse\nimport json\n{GIVEN}run(train_loader, {given})\n"
+    joined = {ast.unparse(node) for node in followed(program).found.joined}
+    assert ("out" in joined) is not known
+
+
+def test_so_are_those_that_a_function_hands_on() -> None:
+    program = f"import json\n{GIVEN}def start(**settings):\n    run(train_loader, **settings)\n\n\n"
+    unknown = followed(program + "start(**json.load(open('settings.json')))\n").found.joined
+    known = followed(program + "start(rate=0.2)\n").found.joined
+    assert [ast.unparse(node) for node in unknown] == ["out"] and not known
