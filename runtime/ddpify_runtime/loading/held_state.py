@@ -1,7 +1,8 @@
 """What a data set holds, and the globals and closures that its code uses: whether loading a sample changes it.
 
 A sample that depends on what was loaded before (a counter, a generator of its own) can only be loaded in one process's
-order (HAZARDS D20). What is filled once and then kept, a cache or a file that is opened late, changes no sample.
+order (HAZARDS D20). What is filled once and then kept, a cache or a file that is opened late, changes no sample; but
+the numbers that names get in the order in which they are met do.
 """
 
 from __future__ import annotations
@@ -355,7 +356,7 @@ def changed(of: Reached, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
         if old is None and new is not None:
             filled = True
         elif old is new and isinstance(new, dict) and state != state_now:
-            if state_now < state:
+            if state_now < state or _numbers(new):
                 return _name(of.held[place[0]].name, place[1]), filled
             filled = True
         elif old is new and is_file(new) and of.seeks:
@@ -363,6 +364,14 @@ def changed(of: Reached, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
         elif not _same(old, new, state == state_now) and not _is_only_counted(of, place, new):
             return _name(of.held[place[0]].name, place[1]), filled
     return "", filled
+
+
+def _numbers(filled: Mapping[Any, Any]) -> bool:
+    """Whether a dict gives each name the next number when it is met, `classes[name] = len(classes)`."""
+    if type(next(reversed(filled.values()), None)) is not int:  # type: ignore[call-overload]
+        return False
+    numbers = [*filled.values()]
+    return any(numbers == [*range(first, first + len(numbers))] for first in (0, 1))
 
 
 def _same(old: Any, new: Any, same_state: bool) -> bool:

@@ -102,6 +102,14 @@ def remembers_by_key(rows: Any, index: int) -> float:
     return float(rows.held.setdefault(f"{index}.png", index / 7))
 
 
+def numbers_names(rows: Any, index: int) -> int:
+    return int(rows.held.setdefault(f"name {index // 2}", rows.first + len(rows.held)))
+
+
+def keeps_labels(rows: Any, index: int) -> int:
+    return int(rows.held.setdefault(index, index // 2))
+
+
 def opens(rows: Any, index: int) -> float:
     if rows.held is None:
         rows.held = [0.5]
@@ -260,6 +268,9 @@ CHANGE: dict[str, Any] = {
     "history": Rows(appends, held=[]),
     "queue": Rows(appends, held=deque(maxlen=100)),
     "visits": Rows(visits, held={}),
+    "names": Rows(numbers_names, held={}, first=0),
+    "names from 1": Rows(numbers_names, held={}, first=1),
+    "names beside others": Rows(numbers_names, held={"<pad>": 0, "<unknown>": 1}, first=0),
     "iterator": Rows(goes_on, held=iter(range(1000))),
     "transform": Rows(transforms, held={"train": [Step()]}),
     "method": Rows(partial(ahead, 1), held=Step().__call__),
@@ -282,6 +293,7 @@ SAME: dict[str, Any] = {
     "memo": Rows(remembers, held=[None] * 20),
     "long memo": Rows(remembers, held=[None] * 200),
     "memo by key": Rows(remembers_by_key, held={}),
+    "labels by key": Rows(keeps_labels, held={}),
     "opened late": Rows(opens, held=None),
     "opened late, new": Rows(opens_new),
     "common generators": Rows(draws_common),
@@ -317,6 +329,7 @@ def test_a_change_is_seen(name: str) -> None:
         "iterator",
         "lines",
         "visits",
+        *(each for each in CHANGE if each.startswith("names")),  # which are all known by then
     ):  # which are looked at in the first batch alone
         assert load(Samples(CHANGE[name], default_collate), part=True)
 
