@@ -217,7 +217,9 @@ class Expressions(OwnOperators):
         if isinstance(node.op, ast.Add) and any(left.only(kind) or right.only(kind) for kind in kinds):
             alone = isinstance(node.left, ast.List | ast.Tuple) and len(node.left.elts) == 1
             made = self.with_samples(left, right) or (sizes_behind(left, right) if alone else None)
-            made = made or one_behind_the_other(left, right) or join(left, right)
+            if made is not None:
+                return made
+            made = one_behind_the_other(left, right) or join(left, right)
             if isinstance(node.left, ast.List) and is_record([element(left, None), element(right, None)]):
                 made = of(Items("list", {}, element(made, None), mixed=True))
             return made
