@@ -219,6 +219,27 @@ class Broken(Counted):
         return super().__getitem__(index)
 
 
+class Ending(Counted):
+    """Sample 13 is sought by `next(…)`, and there is none."""
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        return super().__getitem__(next(each for each in [index] if each != 13))
+
+
+def an_end_within() -> list[str]:
+    warnings.simplefilter("ignore")
+    batches = iter(DataLoader(Ending("own generator"), batch_size=10))
+    next(batches)
+    with pytest.raises(RuntimeError) as error:
+        next(batches)
+    return [str(error.value)]
+
+
+def test_the_end_of_an_iterator_in_a_sample_is_not_that_of_the_loader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DDPIFY_RANDOM", "original")
+    assert run(2, an_end_within) == [["loading a sample raised StopIteration"]] * 2
+
+
 def past_what_is_broken() -> list[float]:
     warnings.simplefilter("ignore")
     batches, found = iter(DataLoader(Broken("own generator"), batch_size=10)), list[float]()

@@ -52,6 +52,7 @@ from .values import (
     join,
     made_of,
     of,
+    set_in_run,
 )
 from .whole_calls import measures, shows_each
 
@@ -413,7 +414,7 @@ class Calls(Methods):
         told = {*names[: len(given)], *keywords}
         for name, value in inner.names.items() if not all_known else ():
             if name in defaults and name not in told:  # as the command line says, or a file
-                inner.names[name] = replace(value, constant=None, zero=False, is_none=None)
+                inner.names[name] = set_in_run(value)
         inner.names.update(spread)
         inner.names.update({name: value for name, value in keywords.items() if name != "**"})
         if function.owner is not None and names:

@@ -44,6 +44,7 @@ from .values import (
     join,
     made_of,
     of,
+    set_in_run,
 )
 from .whole_calls import changes_parameters, of_all
 
@@ -421,6 +422,8 @@ class Expressions(OwnOperators):
             if key is None and (other := _dict_in(value)) is not None:  # `{**numbers, "epoch": 3}`
                 items = _merged(items, other)
                 continue
+            if key is None:  # `{"coupled": False, **json.load(file)}`
+                items.known = {name: set_in_run(each) for name, each in items.known.items()}
             constant = self.value(key, frame).constant if key is not None else None
             if isinstance(constant, str | int):
                 items.known[constant] = value

@@ -59,6 +59,7 @@ from .values import (
     entries,
     made_of,
     of,
+    set_in_run,
 )
 
 _BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
@@ -222,7 +223,7 @@ class Libraries(LibraryResults, Told, ParallelStates):
             self.sets_by_name(args[0])
         if name == "globals" and is_filled(frame.script, node):
             names = self.module_frame(frame.script).names
-            names |= {each: replace(value, constant=None, zero=False, is_none=None) for each, value in names.items()}
+            names |= {each: set_in_run(value) for each, value in names.items()}
         if name in ("getattr", "vars") and args and (file := self.file_in(args[0])) is not None:
             return self.one_of(file) if name == "getattr" else self.contents(file)
         if name in PICTURES and local:

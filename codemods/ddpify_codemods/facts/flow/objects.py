@@ -59,6 +59,7 @@ from .values import (
     made_of,
     of,
     root_of,
+    set_in_run,
 )
 
 
@@ -248,13 +249,11 @@ class Objects(Loops, OwnContainers, OwnLoaders):
         self.forgets([owner])
         for thing in owner.things:
             if isinstance(thing, Instance):
-                classes = [thing.cls, *self.bases_of(thing.cls)]
-                begun = [self.class_attributes.get(each.node, {}) for each in reversed(classes)]
-                for name, value in {
-                    key: each for one in (*begun, thing.attributes) for key, each in one.items()
-                }.items():
-                    if not value.things:
-                        thing.attributes[name] = replace(value, constant=None, zero=False, is_none=None)
+                known: dict[str, Value] = {}
+                for cls in reversed([thing.cls, *self.bases_of(thing.cls)]):
+                    known |= self.class_attributes.get(cls.node, {})
+                known |= thing.attributes
+                thing.attributes |= {name: set_in_run(value) for name, value in known.items() if not value.things}
 
     def forgets(self, values: Iterable[Value], depth: int = 8) -> None:
         """Objects of libraries may get other settings where it is not followed: `cfg.merge_from_file(path)`."""
@@ -263,8 +262,8 @@ class Objects(Loops, OwnContainers, OwnLoaders):
             if isinstance(thing, Module) and thing.cls is None and not f"{thing.name}.".startswith("torch."):
                 self.forgets(thing.attributes.values(), depth - 1)
                 for name, value in thing.attributes.items() if isinstance(thing.made, ast.Call) else ():
-                    known = value.is_none if value.things else None
-                    thing.attributes[name] = replace(value, constant=None, zero=False, is_none=known)
+                    is_none = value.is_none if value.things else None
+                    thing.attributes[name] = replace(set_in_run(value), is_none=is_none)
 
     def names_of(self, file: Module) -> dict[str, Value]:
         """The names of a file that is imported as a module."""

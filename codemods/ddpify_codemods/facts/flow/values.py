@@ -447,6 +447,11 @@ def unnumbered(value: Value) -> Value:
     return made_of("unknown", [replace(each, reason="", things=frozenset()) for each in parts if each.is_local])
 
 
+def set_in_run(value: Value) -> Value:
+    """A value that may be another one in the run: a setting that a file or the command line may say otherwise."""
+    return replace(value, constant=None, zero=False, is_none=None)
+
+
 def join(first: Value, second: Value) -> Value:
     """What is one of two values."""
     if first is second or first == second:

@@ -130,6 +130,8 @@ def run(loader, rate=0.1, coupled=False):
         ("**dict(rate=0.2)", True),
         ("**json.load(open('settings.json'))", False),
         ("**vars(argparse.ArgumentParser().parse_args())", False),
+        ("**{'coupled': False, **json.load(open('settings.json'))}", False),
+        ("**{**json.load(open('settings.json')), 'coupled': False}", True),
         ("coupled=False, **json.load(open('settings.json'))", True),
     ],
 )
