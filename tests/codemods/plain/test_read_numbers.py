@@ -176,3 +176,21 @@ def test_a_bar_of_a_divided_evaluation_shows_numbers_of_rank_0() -> None:
     shown = "    bar.set_postfix(hits=hits)\n"
     code = plain("from tqdm import tqdm\n" + training(after=f"{evaluation}{shown}print(hits)\n")).code
     assert f"{shown}hits = sum_over_ranks(hits)\n" in code
+
+
+@pytest.mark.parametrize(
+    ("loader", "shown", "said"),
+    [
+        ("", "score(y.squeeze().numpy())", True),
+        ("", "score(y.squeeze(1).numpy())", False),
+        ("", "score(y.numpy())", False),
+        (", drop_last=True", "score(y.squeeze().numpy())", False),
+    ],
+)
+def test_a_batch_of_one_sample_that_loses_its_dimension_is_said(loader: str, shown: str, said: bool) -> None:
+    source = script(f"print({shown})").replace("shuffle=True)", f"shuffle=True{loader})", 1)
+    result = plain(
+        "from sklearn.metrics import accuracy_score as score\n" + source.replace(shown, f"{shown[:-1]}, [1])")
+    )
+    assert "whole_batch(y" in result.code
+    assert any("squeeze() drops the dimension" in each.message for each in result.findings) is said

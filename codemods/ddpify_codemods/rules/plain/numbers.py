@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
+from ...facts.called_modules import last_name
+from ...facts.flow.batches import sure_size
 from ...facts.flow.frames import AfterLoop, FlowFacts, Reduction
 from ...facts.flow.shown_parameters import may_be_text
 from ...facts.flow.told import is_also_whole
@@ -134,6 +136,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             message = f"`{ast.unparse(node)}` is read here: it holds samples of this rank alone"
             yield Finding(RULE.id, "refused", node.lineno, message, REMEDY)
             continue
+        if kind == "rows" and _drops_samples(node) and not all(map(sure_size, found.training)):
+            message = "where a rank's last batch has one sample, squeeze() drops the dimension of the samples, too"
+            yield Finding(RULE.id, "warning", node.lineno, message, "squeeze(1), or drop_last=True where that may be")
         if kind != "size":
             kinds.add(kind)
         mixed |= {asked[0]} if asked else set()
@@ -158,6 +163,12 @@ def _is_read_same(script: Script, node: ast.AST, found: FlowFacts) -> bool:
     while node not in found.read_same and isinstance(script.parents[node], ast.Tuple | ast.List):
         node = script.parents[node]
     return node in found.read_same
+
+
+def _drops_samples(node: ast.expr) -> bool:
+    """Whether an expression drops all dimensions of size 1, be it that of the samples: `y.squeeze()`."""
+    calls = (each for each in ast.walk(node) if isinstance(each, ast.Call) and last_name(each.func) == "squeeze")
+    return any(isinstance(each.func, ast.Attribute) and not each.args and not each.keywords for each in calls)
 
 
 def _weighs(script: Script) -> bool:
