@@ -125,7 +125,7 @@ def _verify(options: VerifyOptions, script: Path, program: Subject, modules: Map
         many,
         options.processes,
         program.text,
-        lambda number: run_original(setting, script, _disturbed(number)),
+        lambda number: run_original(setting, script, _disturbed(options.processes, number)),
         options.tolerance,
     )
     found.notes += _remarks(options, program, original, many)
@@ -151,7 +151,7 @@ def _verify_plain(options: VerifyOptions, script: Path, program: Subject, settin
             many,
             options.processes,
             program.text,
-            lambda number: run_original(setting, script, settings | _disturbed(number)),
+            lambda number: run_original(setting, script, settings | _disturbed(options.processes, number)),
             options.tolerance,
             given=True,
             pictures=program.pictures,
@@ -170,9 +170,10 @@ def _verify_plain(options: VerifyOptions, script: Path, program: Subject, settin
 _NOISE = "DDPIFY_NOISE"
 
 
-def _disturbed(number: int) -> dict[str, str]:
-    """The settings of the recorder in a control run."""
-    return {_NOISE: str(verdict.NOISE), "DDPIFY_NOISE_SEED": str(number)}
+def _disturbed(processes: int, number: int) -> dict[str, str]:
+    """The settings of a control run."""
+    threads = str(trial.other_threads(processes, number))
+    return {_NOISE: str(verdict.NOISE), "DDPIFY_NOISE_SEED": str(number), "OMP_NUM_THREADS": threads}
 
 
 def _remarks(options: VerifyOptions, program: Subject, original: Run, many: Run) -> Iterator[str]:

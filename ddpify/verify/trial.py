@@ -126,10 +126,28 @@ def _python_path(root: Path, work: Path) -> list[str]:
     return [*moved, *own]
 
 
+def _threads(count: int) -> int:
+    return max(1, (os.cpu_count() or 1) // count)
+
+
 def _defaults(count: int) -> dict[str, str]:
     """Equal for all runs, so that the same operations round alike; no window waits for anyone."""
-    threads = max(1, (os.cpu_count() or 1) // count)
-    return {"OMP_NUM_THREADS": str(threads), "PYTHONHASHSEED": "0", "MPLBACKEND": "Agg", "COLUMNS": "80"}
+    return {"OMP_NUM_THREADS": str(_threads(count)), "PYTHONHASHSEED": "0", "MPLBACKEND": "Agg", "COLUMNS": "80"}
+
+
+def other_threads(count: int, number: int) -> int:
+    """How many threads a control run has: another number than the runs of as many processes, so that sums are others.
+
+    The gradient of a convolution is a sum over all pixels of a batch, whose terms nearly cancel: of one batch, added up
+    in another order, it may differ by 3e-6, and the ranks, each with its rows, do add it up in another order.
+
+    Args:
+        count: the processes of the other run. number: of the control run, from 0 on.
+    """
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    usual = int(given) if given.isdigit() else _threads(count)
+    others = [each for each in range(1, max(2, os.cpu_count() or 1) + 1) if each != usual]
+    return others[number % len(others)]
 
 
 def failure(run: Run, lines: int = 12) -> Sequence[str]:

@@ -144,8 +144,9 @@ def _steps(verdict: Verdict, evidence: Evidence, control: Callable[[int], Run]) 
         if not found:
             verdict.amplified = True
             verdict.notes.append(
-                "this training amplifies rounding: noise of 2e-7 on gradients and of 6e-8 on first weights changes the "
-                f"original's gradients by up to {max(pair[0] for pair in allowed) / AMPLIFIED:.1e} and its parameters "
+                "this training amplifies rounding: noise of 2e-7 on gradients and of 6e-8 on first weights, and sums "
+                "by another number of threads, change the original's gradients by up to "
+                f"{max(pair[0] for pair in allowed) / AMPLIFIED:.1e} and its parameters "
                 f"by up to {max(pair[1] for pair in allowed) / AMPLIFIED:.1e}, so differences up to "
                 f"{AMPLIFIED} times that were taken for rounding (--sgd amplifies less)"
             )

@@ -90,6 +90,47 @@ def test_local_batch_norm_is_compared_as_that_of_the_batch(tmp_path: Path) -> No
     assert contents(folder) == before
 
 
+# The gradient of its weights is a sum over 73,728 pixels, whose terms nearly cancel: halves of a batch differ by 3e-6.
+CANCELLING = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+images = torch.rand(16, 3, 96, 96)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 3, padding=1)
+        self.last = nn.Conv2d(6, 3, 5, padding=2)
+
+    def forward(self, x):
+        first = self.first(x).relu()
+        second = self.second(first).relu()
+        third = self.last(torch.cat((first, second), 1)).relu()
+        return (third * x - third + 1).relu()
+
+
+model = Net()
+for p in model.parameters():
+    nn.init.normal_(p, std=0.02)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for x, y in DataLoader(TensorDataset(images, images.flip(3)), batch_size=8):
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_sums_of_a_batch_in_another_order_are_rounding(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(CANCELLING)
+    said = ddpify("verify", "train.py", cwd=tmp_path).stdout.decode()
+    assert "\nEQUAL" in said
+
+
 def test_hand_made_conversion_is_held_against_its_original(tmp_path: Path) -> None:
     folder = project(tmp_path / "project")
     by_hand = SCRIPT.replace(
