@@ -32,11 +32,12 @@ State = tuple[int, int]  # of a file: its time of change in ns, its size in byte
 
 @dataclass(frozen=True)
 class Project:
-    """What gets copied: `files` of `root`, by relative path; `links` are linked instead."""
+    """What gets copied: `files` of `root`, by relative path, and its `folders`, empty ones too; `links` are linked."""
 
     root: Path
     files: tuple[Path, ...]
     links: tuple[Path, ...]
+    folders: tuple[Path, ...]
 
     @property
     def protected(self) -> tuple[Path, ...]:
@@ -58,9 +59,10 @@ def survey(root: Path, links: Collection[Path]) -> Project:
         if not place.exists() or not place.is_relative_to(root) or place == root:
             raise BadInput(str(link), f"--link names something that is not in {shown(root)}", "check the spelling")
         linked.add(place)
-    copied, total = [], 0
+    copied, entered, total = [], [], 0
     for folder, folders, names in os.walk(root):
         here = Path(folder)
+        entered.append(here)
         linked |= {here / name for name in folders if (here / name).is_symlink()}
         folders[:] = sorted(name for name in folders if here / name not in linked and not _is_cache(here / name))
         for path in (here / name for name in sorted(names)):
@@ -72,7 +74,7 @@ def survey(root: Path, links: Collection[Path]) -> Project:
             raise BadInput(
                 shown(root), f"more than {LIMIT // 2**30} GB to copy for each run", _what_to_link(copied, root)
             )
-    return Project(root, tuple(path.relative_to(root) for path in copied), tuple(p.relative_to(root) for p in linked))
+    return Project(root, *(tuple(path.relative_to(root) for path in paths) for paths in (copied, linked, entered)))
 
 
 def _is_cache(folder: Path) -> bool:
@@ -91,10 +93,10 @@ def make(project: Project, folder: Path, changed: Mapping[Path, bytes]) -> None:
     Args:
         project: what to copy. folder: where to. changed: real path of a file of the project -> what it becomes.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    for name in project.folders:
+        (folder / name).mkdir(parents=True, exist_ok=True)
     for name in project.files:
         place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
         if content := changed.get((project.root / name).resolve()):
             place.write_bytes(content)
         elif not (project.root / name).exists():  # somebody has removed it since
@@ -103,7 +105,6 @@ def make(project: Project, folder: Path, changed: Mapping[Path, bytes]) -> None:
             shutil.copy2(project.root / name, place)
         place.chmod(place.stat().st_mode | 0o600)
     for name in project.links:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).symlink_to((project.root / name).resolve())
 
 

@@ -27,6 +27,13 @@ def test_files_are_copied_and_may_be_written_in_the_copy(tmp_path: Path) -> None
     assert (root / "train.py").read_text() == "train.py"
 
 
+def test_an_empty_folder_is_there_for_a_script_that_expects_it(tmp_path: Path) -> None:
+    root, copy = project(tmp_path / "a"), tmp_path / "b"
+    (root / "logs" / "runs").mkdir(parents=True)
+    scratch.make(scratch.survey(root, []), copy, {})
+    assert (copy / "logs" / "runs").is_dir()
+
+
 def test_links_are_linked_and_protected(tmp_path: Path) -> None:
     root, copy, elsewhere = project(tmp_path / "a"), tmp_path / "b", tmp_path / "elsewhere"
     elsewhere.mkdir()
