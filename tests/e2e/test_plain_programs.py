@@ -1822,6 +1822,46 @@ for epoch in range(2):
         second.step()
         print(loss.item())
 """,
+    "one of two networks, of which a call in a branch gives more than the other takes": """\
+import sys
+
+
+class Mlp(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = torch.nn.Linear(4, 3)
+
+    def forward(self, x, steps):
+        return self.out(x) * steps
+
+
+class Rnn(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = torch.nn.Linear(4, 3)
+
+    def forward(self, x, steps, burn_in=False):
+        return self.out(x) * (steps + burn_in)
+
+
+kind = "rnn" if len(sys.argv) < 5 else "mlp"
+if kind == "mlp":
+    model = Mlp()
+else:
+    model = Rnn()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True):
+        optimizer.zero_grad()
+        if kind == "rnn":
+            out = model(x, 2, burn_in=True)
+        else:
+            out = model(x, 1)
+        loss = F.cross_entropy(out, y)
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
 }
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
 from ..script import Script
+from .asserted import ends_the_run
 from .bound_arguments import is_layer, spread_out
 from .draws import library_of
 from .factories import maker_of
@@ -52,6 +53,7 @@ from .values import (
     join,
     made_of,
     of,
+    root_of,
     set_in_run,
 )
 from .whole_calls import measures, shows_each
@@ -131,7 +133,7 @@ class Calls(Methods):
         chosen = not own and not function.only(Library) and is_optimizer_class(frame.script, node.func)
         if chosen:  # getattr(torch.optim, name)
             found = self.library("", node, args, keywords, frame, alone)
-        for thing in self.called_things(function, node) if found is None else ():
+        for thing in self.called_things(function, node, frame) if found is None else ():
             one = self.called(thing, node, args, keywords, frame, alone)
             found = one if found is None else join(found, one)
         if any(isinstance(thing, Module) for thing in function.things):
@@ -231,14 +233,17 @@ class Calls(Methods):
             return [made_of("unknown", [value], reason="how many values there are depends on this rank's batches")]
         return [value]
 
-    def called_things(self, function: Value, node: ast.Call) -> frozenset[Thing]:
+    def called_things(self, function: Value, node: ast.Call, frame: Frame) -> frozenset[Thing]:
         """What a call calls: of several functions, classes and networks of the program, `models.__dict__[name]()`,
-        those that take what it gives."""
+        those that take what it gives. With another network the run ends here: no backward pass comes after."""
         own = {thing for thing in function.things if isinstance(thing, Function | Class | Module)}
         taking = {thing for thing in own if self.may_be_called(thing, node)}
         if len(own) < 2 or not taking:
             return function.things
-        self.not_taking |= {thing for thing in own - taking if isinstance(thing, Module)}
+        others = {thing for thing in own - taking if isinstance(thing, Module)}
+        self.not_taking |= others
+        for model in {root_of(each).made for each in others} if ends_the_run(frame, None) else ():
+            self.gradients = self.gradients.called(model)
         return function.things - (own - taking)
 
     def is_of_library(self, called: ast.expr, frame: Frame) -> bool:

@@ -125,3 +125,46 @@ def test_of_several_networks_those_are_called_that_take_what_is_given(
 ) -> None:
     training = TRAINING.replace("model(x)", calls).replace("        loss =", "        batch = [x, y]\n        loss =")
     assert bool(undivided(NAMED.format(parameter) + training)) is couples
+
+
+DECODERS = """\
+import sys
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+    def forward(self, x, steps):
+        return self.out(x) * steps
+class Rnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+    def forward(self, x, steps, burn_in=False):
+        return self.out(x) * (steps + burn_in)
+model = Mlp() if len(sys.argv) > 5 else Rnn()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+BURNS_IN = """\
+if len(sys.argv) > 5:
+            {}
+        else:
+            out = model(x, 1)
+        loss = F.cross_entropy(out, y)"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "fine"),
+    [
+        ("out = model(x, 2, burn_in=True)", True),
+        ("out = torch.zeros(len(x), 3)", False),
+        ("with Quiet():\n                out = model(x, 2, burn_in=True)", False),
+        ("try:\n                out = model(x, 2, burn_in=True)\n            except:\n                out = x", False),
+        ("out = model(x, 2, burn_in=True)\n            out.mean().backward()", False),
+    ],
+)
+def test_a_network_that_does_not_take_what_a_call_gives_is_not_trained_behind_it(calls: str, fine: bool) -> None:
+    """No backward pass goes through it twice: where it is the model, the run has ended."""
+    training = TRAINING.replace("loss = F.cross_entropy(model(x), y)", BURNS_IN.format(calls))
+    found = reasons(DECODERS + training)
+    assert any("two backward passes" in each for each in found) is not fine
+    assert not fine or found == []
