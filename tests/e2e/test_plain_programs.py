@@ -1862,6 +1862,35 @@ for epoch in range(2):
         optimizer.step()
         print(loss.item())
 """,
+    "what a loop over drawn numbers counts": """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.out(F.dropout(x, p=0.2))
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    errors = batches = 0
+    with torch.no_grad():
+        for x, y in DataLoader(test_set, batch_size=6):
+            errors += (model(x) - y[:, None]).pow(2).mean(dim=0).numpy()
+            batches += 1
+    n, text = 0, "["
+    for error in errors / batches:
+        n += 1
+        text += " {:.0f}".format(0 * error)
+    print(n, text + "]")
+""",
 }
 
 

@@ -88,7 +88,9 @@ class Assignments(Branches):
             self.written(added, frame, node.target, node.value)
             return
         rows = any(context.how == "rows" for context in self.contexts)
-        if rows and isinstance(node.op, ast.Add | ast.Sub) and added.kind in ("same", "mean", *LOCAL_ROWS):
+        if self.in_drawn_rows():  # not so many times more over all ranks
+            added = made_of("unknown", [added, Value("unknown", reason=DRAWN)], host=added.host)
+        elif rows and isinstance(node.op, ast.Add | ast.Sub) and added.kind in ("same", "mean", *LOCAL_ROWS):
             reason = SEVERAL if self.may_be_of_several(added) else ""
             added = made_of("unknown" if reason else "sum", [added, self.row_value()], host=added.host, reason=reason)
         if into_tensor and isinstance(item, ast.Name | ast.Attribute) and isinstance(node.target, ast.Subscript):

@@ -21,6 +21,7 @@ from .frames import Frame, Pass, Problem, Site, ancestors, local_entries
 from .layout import along
 from .one_by_one import OneByOne, is_site
 from .operations import element, runs_over_samples
+from .own_decisions import is_drawn
 from .own_regions import OwnRegions
 from .padding import Padded
 from .sample_dimensions import dimensions_of_batches
@@ -78,7 +79,8 @@ class Loops(OneByOne, ByName, OwnRegions):
             context: Context | None = Context("batches" if divided else "whole", divided, node, frame)
         else:
             several = self.may_run_over_several(node, over, frame)
-            context = Context("rows", rows.loaders, node, frame, several) if rows is not None else None
+            drawn = rows is not None and is_drawn(rows)
+            context = Context("rows", rows.loaders, node, frame, several, drawn) if rows is not None else None
         if not loaders and isinstance(node, ast.For):
             iterated = {each for call in ast.walk(node.iter) if is_iter(call) for each in call.args}
             self.found.without_loaders |= {each for each in ast.walk(node.iter) if is_site(each)} - iterated
@@ -275,6 +277,11 @@ class Loops(OneByOne, ByName, OwnRegions):
 
     def in_rows(self) -> bool:
         return any(context.how == "rows" for context in self.contexts)
+
+    def in_drawn_rows(self) -> bool:
+        """Whether no loop goes through samples of this rank, and some through what it has drawn."""
+        rows = [context for context in self.contexts if context.how == "rows"]
+        return bool(rows) and all(context.drawn for context in rows) and not self.in_forward
 
     def may_run_over_several(self, node: ast.AST, over: Value, frame: Frame) -> bool:
         """Whether a loop runs over something of a batch that may be one tensor, or several."""

@@ -40,7 +40,8 @@ class TooLarge(Exception):
 class Context:
     """A loop that is being followed: over "batches" of this rank, over "whole" ones, over the "rows" of one.
 
-    may_be_several: whether those rows may be several tensors instead, each of which holds the samples.
+    may_be_several: whether those rows may be several tensors instead, each of which holds the samples. drawn: whether
+    they are no samples, but numbers that each rank has drawn.
     """
 
     how: str
@@ -48,6 +49,7 @@ class Context:
     node: ast.AST
     frame: Frame
     may_be_several: bool = False
+    drawn: bool = False
 
 
 @dataclass(eq=False)

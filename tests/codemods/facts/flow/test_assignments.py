@@ -60,3 +60,46 @@ def test_what_a_group_of_parameters_is_changed_by_is_that_of_all_ranks(op: str) 
     change = f"for group in optimizer.param_groups:\n            group['lr'] {op} loss.item()"
     code = plain(training(step=f"optimizer.step()\n        {change}")).code
     assert f"group['lr'] {op} mean_over_ranks(loss.item())" in code
+
+
+NOISY = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+    def forward(self, x):
+        return self.out(F.dropout(x))
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+MEASURED = """\
+found = 0
+with torch.no_grad():
+    for x, y in test_loader:
+        found += model(x).mean(dim=0).numpy()
+n, text, product = 0, "[", 1
+for each in found:
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("adds", "reads", "fine"),
+    [
+        ("n += 1", "print(n)", True),
+        ('text += " {:.3f}".format(each)', "print(text)", True),
+        ("n += each", "print(n)", True),
+        ("n += 1", "(n * F.cross_entropy(model(x), y)).backward()", False),
+        ("product *= 2", "(product * F.cross_entropy(model(x), y)).backward()", False),
+        ("n += float(y.float().mean())", "print(n)", True),  # of the evaluation, which every rank has whole
+    ],
+)
+def test_what_a_loop_over_drawn_numbers_adds_up_is_no_sum_over_ranks(adds: str, reads: str, fine: bool) -> None:
+    """Nothing says that it goes as many turns on each rank, and what each adds up is not a part of a sum."""
+    found = followed(NOISY + TRAINING + MEASURED.format(adds) + reads + "\n")
+    assert not found.found.reductions and (not found.problems) is fine
+
+
+def test_what_a_loop_over_drawn_numbers_adds_up_of_a_batch_is_refused() -> None:
+    noise = "        for each in torch.rand(3):\n            total += loss.item()\n            print(total)\n"
+    assert reasons(NOISY + TRAINING + noise)
