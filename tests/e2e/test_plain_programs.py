@@ -1891,6 +1891,24 @@ for epoch in range(2):
         text += " {:.0f}".format(0 * error)
     print(n, text + "]")
 """,
+    "the last step of a recurrent network, whose samples lie second": """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = torch.nn.LSTM(4, 8, 2)
+        self.out = torch.nn.Linear(8, 3)
+
+    def forward(self, x):
+        outputs, hidden = self.rnn(x.unsqueeze(0).repeat(3, 1, 1))
+        h = self.out(outputs[-1, :, :])
+        return h.view(x.size(0), -1)
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+train(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True))
+evaluate(model, DataLoader(test_set, batch_size=7))
+""",
 }
 
 

@@ -290,6 +290,11 @@ class Subscripts(Comparisons):
             )
         return not is_new(part)
 
+    def is_one(self, part: ast.expr, frame: Frame) -> bool:
+        """Whether a part of a subscript takes one of what lies along its dimension, which goes: `x[-1]`, `x[step]`."""
+        constant = None if _is_slice(part) else self.value(part, frame).constant
+        return (isinstance(constant, int) and not isinstance(constant, bool)) or is_turn(part, frame)
+
     def dimensions_left(self, owner: Value, parts: list[ast.expr], frame: Frame) -> int | None:
         """How many dimensions are left of a tensor of which parts are taken by numbers and slices."""
         left = owner.dimensions
@@ -325,6 +330,9 @@ class Subscripts(Comparisons):
         self.as_long_as_all(self.longest(parts[0], frame), frame)
         if owner.kind == "rows_second" and len(parts) > 1 and all(isinstance(each, ast.Slice) for each in parts):
             return owner.kind if is_whole(parts[1]) else "rows_moved"
+        if owner.kind == "rows_second" and len(parts) > 1 and is_whole(parts[1]):  # `outputs[-1, :, :]`, of all samples
+            others = all(_is_slice(each) or self.is_one(each, frame) for each in parts[2:])
+            return "rows" if others and self.is_one(parts[0], frame) else "rows_moved"
         if len(parts) > 1:
             return "rows_moved"
         if isinstance(parts[0], ast.Slice):

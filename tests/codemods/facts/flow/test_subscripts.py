@@ -56,6 +56,24 @@ def test_samples_that_lie_along_the_second_dimension(taken: str, fine: bool) -> 
     assert (undivided(TRAINING.replace("F.cross_entropy(model(x), y)", STEPS_FIRST.format(taken))) == []) is fine
 
 
+@pytest.mark.parametrize(
+    ("taken", "fine"),
+    [
+        *(("[-1, :, :].softmax(1)", True), ("[0, :].softmax(1)", True), ("[0, :, :].view(len(x), -1)", True)),
+        *(("[0, :, 1:].softmax(1)", True), ("[0, :, 2]", True), ("[-1, :, :].softmax(0)", False)),
+        *(("[-1, :, 2].softmax(0)", False), ("[0, :4, :].softmax(1)", False), ("[True, :].softmax(1)", False)),
+        *(("[0, None, :].softmax(1)", False), ("[[0], :, :].softmax(1)", False), ("[0, :, [1]].softmax(1)", False)),
+        *(("[0, :, None].softmax(1)", False), ("[0, y].softmax(1)", False), ("[:1, :, :].softmax(1)", False)),
+        *(("[k, :].softmax(1)", True), ("[y[0], :].softmax(1)", False), ("[0, :, :].cumsum(0)", False)),
+        *(("[:, 0, :].softmax(1)", False), ("[1:, :, 0].softmax(1)", False), ("[..., 0, :].softmax(1)", False)),
+    ],
+)
+def test_one_of_the_steps_that_lie_before_the_samples(taken: str, fine: bool) -> None:
+    """`outputs[-1, :, :]` is `outputs[-1]`: its samples lie along the first dimension."""
+    source = TRAINING.replace("F.cross_entropy(model(x), y)", STEPS_FIRST.format(taken))
+    assert (undivided("k = 2\n" + source) == []) is fine
+
+
 TURNED = {"": 1, ".transpose(1, 2)": 2, ".flatten(0, 1)": 0}
 
 
