@@ -10,6 +10,8 @@ CLASSES = frozenset(
     {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.data_parallel.DataParallel"}
 )
 _FUNCTIONS = frozenset({"torch.nn.parallel.data_parallel", "torch.nn.parallel.data_parallel.data_parallel"})
+# They do its parts, step by step.
+COPIES = frozenset({"torch.nn.parallel.replicate", "torch.nn.parallel.replicate.replicate"})
 
 
 def called_in_parallel(script: Script, call: ast.Call) -> tuple[ast.expr, ast.expr] | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from ..data_parallel import CLASSES as DATA_PARALLEL
-from ..data_parallel import called_in_parallel
+from ..data_parallel import COPIES, called_in_parallel
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .bags import bags, of_each_sample
@@ -189,6 +189,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
                     assert isinstance(function, Function)
                     self.enter(function, node, [], from_command_line(function), frame)
             return SAME
+        if name in COPIES and args:
+            self.copies_to_devices(args[0], node, frame)
         if name in DATA_PARALLEL and args:
             return self.in_parallel(args[0])
         if name in _AS_THEY_ARE and args:

@@ -1,4 +1,5 @@
-"""Where a program saves and loads what nn.DataParallel holds: the keys of its state_dict, and itself, pickled."""
+"""Where a program saves and loads what nn.DataParallel holds: the keys of its state_dict, and itself, pickled; where it
+copies a model to several GPUs as that does."""
 
 from __future__ import annotations
 
@@ -8,9 +9,13 @@ from dataclasses import replace
 
 from .frames import Frame
 from .state import State
-from .values import Module, Value, entries
+from .values import Module, Value, entries, root_of
 
 _KEYED = frozenset({"state_dict", "load_state_dict"})
+_COPIED = (
+    "the model is copied to several GPUs of one process here, as nn.DataParallel does it, where each rank has one GPU, "
+    "and calls the model itself"
+)
 
 
 class ParallelStates(State):
@@ -20,6 +25,14 @@ class ParallelStates(State):
         """What nn.DataParallel makes of a model."""
         self.found.in_parallel |= {thing for thing in model.only(Module) if isinstance(thing, Module)}
         return replace(model, in_parallel=True)
+
+    def copies_to_devices(self, model: Value, node: ast.Call, frame: Frame) -> None:
+        """A model is copied by hand, `torch.nn.parallel.replicate(model, devices)`, to be called instead of it."""
+        models = {root_of(each).made for each in model.only(Module) if isinstance(each, Module)} & self.trained
+        if models:
+            self.problem(frame, node, _COPIED)
+        for each in models:  # that is why no wrapper is seen to be called
+            self.gradients = self.gradients.called(each)
 
     def asks_for_keys(self, name: str, owner: Value, node: ast.Call, frame: Frame) -> None:
         """A method is called, of a model or of what holds one: its keys have `module.` in them, or begin with it."""

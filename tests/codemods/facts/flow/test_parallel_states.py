@@ -80,3 +80,27 @@ def test_the_keys_that_another_file_saves() -> None:
     }
     found = convert(texts, "cuda", style="plain")[saves].findings
     assert [(each.rule, each.line) for each in found] == [("DDP613", 5)]
+
+
+def test_a_model_that_is_copied_to_the_gpus_by_hand_is_refused_by_that() -> None:
+    """Without a word of backward passes, of which there is one."""
+    copies = """def in_parallel(model, *given):
+    devices = list(range(torch.cuda.device_count()))
+    copies = torch.nn.parallel.replicate(model, devices)
+    given = torch.nn.parallel.scatter(given, devices)
+    return torch.nn.parallel.gather(torch.nn.parallel.parallel_apply(copies[: len(given)], given), 0)
+
+
+"""
+    ways = """if torch.cuda.device_count() > 1:
+            out = in_parallel(model, x)
+        else:
+            out = model(x)
+        loss = F.cross_entropy(out, y)"""
+    code = training().replace("loss = F.cross_entropy(model(x), y)", ways).replace("for epoch", copies + "for epoch", 1)
+    found = refusals(plain(code, "cuda"))
+    assert any("copied to several GPUs" in each for each in found) and not any("backward" in each for each in found)
+    frozen = training().replace(
+        "for epoch", f"{copies}show = in_parallel(nn.Linear(4, 2), torch.rand(8, 4))\nfor epoch", 1
+    )
+    assert not any("copied" in each for each in refusals(plain(frozen, "cuda")))
