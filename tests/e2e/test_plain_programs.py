@@ -1909,6 +1909,25 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 train(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True))
 evaluate(model, DataLoader(test_set, batch_size=7))
 """,
+    "a loss that is one of several, or ends the run": """\
+import sys
+
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+kind = "margin" if len(sys.argv) < 5 else "entropy"
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True):
+        optimizer.zero_grad()
+        if kind == "entropy":
+            loss = F.cross_entropy(model(x), y)
+        elif kind == "margin":
+            loss = F.multi_margin_loss(model(x), y)
+        else:
+            raise ValueError(kind)
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
 }
 
 

@@ -45,13 +45,17 @@ class Branches(Calls):
             self.block(node.body, frame)
         else:
             ends = leaves(node.body), leaves(node.orelse)
-            turns = ends_turn(node.body), ends_turn(node.orelse)
+            turns = self.goes_no_further(node.body, frame), self.goes_no_further(node.orelse, frame)
             one, two = known_ways(node.test, frame.names)
             before, counts = self.backwards, list[int]()
             first = partial(self.counting, counts, one, node.body, frame)
             other = partial(self.counting, counts, two, node.orelse, frame)
             self.either(frame, first, other, ends, turns, node.test)
             self.may_train(node, (counts[0] > before, counts[1] > counts[0]), frame)
+
+    def goes_no_further(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
+        """Whether no backward pass below comes after a block: it ends the turn of a loop, or the run."""
+        return ends_turn(body) or (bool(body) and isinstance(body[-1], ast.Raise) and ends_the_run(frame, body[-1]))
 
     def counting(self, counts: list[int], names: Mapping[str, Value], block: Sequence[ast.stmt], frame: Frame) -> None:
         """Follow a way of which something is known, and count the backward passes until its end.

@@ -183,3 +183,49 @@ def test_a_way_that_ends_its_turn_leaves_no_gradients_for_what_stands_below() ->
         "if i % 2 == 0:\n            out = model(x)\n            loss = F.cross_entropy(out, y)",
     ).replace("(2 * loss)", "out.pow(2).mean()")
     assert any("two backward passes" in each for each in reasons(later))
+
+
+ONE_OF = """\
+import sys
+for epoch in range(2):
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        if len(sys.argv) == 2:
+            loss = F.cross_entropy(model(x), y)
+        elif len(sys.argv) == 3:
+            loss = F.multi_margin_loss(model(x), y)
+        else:
+            {}
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "fine"),
+    [
+        ("raise ValueError(sys.argv)", True),
+        ("print(sys.argv)\n            raise SystemExit", True),
+        ("loss.backward()\n            raise ValueError(sys.argv)", True),
+        ("raise StopIteration", False),  # which a loop may take for its end
+        ("print(sys.argv)", False),
+        ("loss = 2 * loss", False),
+    ],
+)
+def test_a_way_that_raises_leaves_no_gradients_for_what_stands_below(otherwise: str, fine: bool) -> None:
+    start = "loss = torch.zeros(())\n" + ONE_OF
+    assert any("two backward" in each for each in reasons(start.format(otherwise))) is not fine
+    turned = ONE_OF.replace(
+        "if len(sys.argv) == 2:", "if len(sys.argv) > 3:\n            {0}\n        elif len(sys.argv) == 2:"
+    )
+    turned = turned.replace("elif len(sys.argv) == 3", "elif True").replace("        else:\n            {}\n", "")
+    found = reasons("loss = torch.zeros(())\n" + turned.format(otherwise))
+    assert any("two backward" in each for each in found) is not fine
+
+
+@pytest.mark.parametrize("around", ["try", "with Quiet()"])
+def test_what_raises_may_be_caught_and_the_run_go_on(around: str) -> None:
+    body = ONE_OF.format("raise ValueError(sys.argv)").partition("\n")[2]
+    rest = "\nexcept ValueError:\n    pass\n" if around == "try" else "\n"
+    caught = "import sys\n" + f"{around}:\n" + "\n".join(f"    {line}" for line in body.splitlines()) + rest
+    assert any("two backward" in each for each in reasons("loss = torch.zeros(())\n" + caught))
