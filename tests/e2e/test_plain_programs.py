@@ -1928,6 +1928,53 @@ for epoch in range(2):
         optimizer.step()
         print(loss.item())
 """,
+    "parameters that are taken layer by layer, and one by one": """\
+class Body(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 8)
+        self.norm = torch.nn.LayerNorm(8)
+
+    def forward(self, x):
+        return self.norm(self.layer(x))
+
+
+class Head(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kernel = torch.nn.Parameter(torch.rand(8, 3))
+
+    def forward(self, x, y):
+        return 4 * x @ F.normalize(self.kernel, dim=0) - F.one_hot(y, 3)
+
+
+def separate(modules):
+    if not isinstance(modules, list):
+        modules = [*modules.modules()]
+    norms, others = [], []
+    for layer in modules:
+        if "Body" in str(layer.__class__):
+            continue
+        if "norm" in str(layer.__class__):
+            norms.extend([*layer.parameters()])
+        else:
+            others.extend([*layer.parameters()])
+    return norms, others
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+body, head = Body(), Head()
+norms, others = separate(body)
+groups = [{"params": others + [head.kernel], "weight_decay": 0.01}, {"params": norms, "lr": 0.2}]
+optimizer = torch.optim.SGD(groups, lr=0.1)
+for epoch in range(2):
+    for x, y in loader:
+        loss = F.cross_entropy(head(body(x), y), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
 }
 
 

@@ -155,6 +155,8 @@ class Calls(Methods):
         found = self.noted_join(found, node, function, computed)
         if self.without_gradients or _last(node.func) in _WITHOUT_GRADIENTS:
             return cut(found)
+        if own:
+            self.takes_parameters(node, args, found)
         if own and found.only(Loader):
             self.made_loaders[node] = found
             self.may_load_otherwise(found, node, frame)

@@ -12,7 +12,6 @@ from ..data_parallel import COPIES, called_in_parallel
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .bags import bags, of_each_sample
-from .bare_tensors import bare_tensors, parameters_given
 from .bound_arguments import bound
 from .by_name import is_filled
 from .class_tests import is_of_class
@@ -88,6 +87,7 @@ _LOOK = frozenset(
 
 _NOT_ALL = "which batches are taken, and what with, would be others in a rank's part of an evaluation"
 
+_TRAINED = frozenset({"params", "parameters"})  # arguments of an optimizer's class
 _BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
 
 
@@ -122,10 +122,12 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return of(self.loggers.setdefault(node, Logger(node, frame.script)))
         if is_optimizer_class(frame.script, node.func) or (name.startswith("torch.optim.") and last[0].isupper()):
             modules = self.parameters_in(given)
+            if is_optimizer_class(frame.script, node.func):
+                modules = self.trained_by([*args[:1], *(keywords[each] for each in keywords.keys() & _TRAINED)])
             if node in self.idle:
                 return of(OptimizerValue(node, ()))
             if modules:
-                if any(True for each in parameters_given(node) for _ in bare_tensors(frame.script, each)):
+                if self.gets_bare_tensor(node, frame):
                     self.problem(frame, node, _BARE)
                 self.found.optimizer_calls[node] = frame.script
                 self.makes_optimizer(node, modules)

@@ -11,18 +11,18 @@ from ..script import Script
 from .dimensions import of_dimensions, of_losses
 from .frames import Frame, Problem
 from .given import given_to
+from .given_parameters import GivenParameters
 from .operation_names import LOSS_CLASSES
 from .own_decisions import is_drawn
 from .packed import PACKED
 from .reductions import loss_of
-from .training import Training
 from .values import Module, Thing, Value, root_of
 from .weighing import Origin, Weighed, is_repeatable, runs_always, target_of, weighed
 
 _NAMED = ast.Name | ast.Attribute
 
 
-class Losses(Training):
+class Losses(GivenParameters):
     """What losses make of batches."""
 
     def loss(self, name: str, node: ast.Call, given: Sequence[Value], reduction: str, frame: Frame) -> Value:

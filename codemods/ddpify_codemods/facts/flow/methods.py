@@ -17,6 +17,7 @@ from .dimensions import of_dimensions, of_sizes_given
 from .draws import DRAWING
 from .extended import lengthen, lengthening, zipped_rows
 from .frames import Frame, Problem, local_entries
+from .given_parameters import is_put_in
 from .hooks import only_counts, only_keeps
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
@@ -141,9 +142,11 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
                 return found
         if name in ("eval", "train") and not owner.things:
             self.sets_part(node, frame)
-        gives_on = frame.node in frame.script.generators and name in _PARAMETERS and not owner.things
-        if gives_on and isinstance(node.func, ast.Attribute) and (layers := self.layers_of(node.func.value, frame)):
-            return of(Parameters(tuple(dict.fromkeys(layers))))  # of `for layer in model.modules()`
+        taken = name in _PARAMETERS and not owner.things and isinstance(node.func, ast.Attribute)
+        if taken and (frame.node in frame.script.generators or is_put_in(frame.script, node)):
+            assert isinstance(node.func, ast.Attribute)
+            if (parameters := self.of_layers(node.func, frame)) is not None:  # of `for layer in model.modules()`
+                return parameters
         if name == "set_defaults" and not owner.things:
             for word, value in keywords.items():
                 if value.only(Function):
@@ -346,6 +349,7 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             if in_turn and (layers := self.layers_in(thing)) is not None:
                 return of(Iteration("pairs", (layers,))) if name == "named_children" else layers
             if name in ("children", "modules", "named_children", "named_modules"):
+                self.layers_given[node, frame] = [each for each in owner.things if isinstance(each, Module)]
                 return SAME
             if not any(value.is_local or local_entries(value) for value in given):
                 own = name in _SIZED and self.is_of_own_size(node)
@@ -368,10 +372,7 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
                     value = replace(value, part=False)
                 value = self.of_sample(node, value, frame) if name == "append" else value
                 taken = node.args[-1]
-                if isinstance(taken, ast.Attribute) and taken.attr in ("weight", "bias") and value == SAME:
-                    networks = self.layers_of(taken.value, frame)  # `group.append(layer.bias)`
-                    value = of(Parameters(tuple(dict.fromkeys(networks)))) if networks else value
-                value = self.recorded(taken, value, frame)
+                value = self.recorded(taken, self.tensor_of_layer(taken, value, frame), frame)
                 self.append(owner, self.one_of_several(value, name))
                 return SAME
             if name in ("items", "values", "keys"):
@@ -397,7 +398,7 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
                 self.demand(argument, value, frame)
         if isinstance(thing, OptimizerValue) and name == "add_param_group":
             known = {root_of(each) for each in self.found.trained}
-            if any(root_of(each) not in known for each in self.parameters_in(given)):
+            if any(root_of(each) not in known for each in self.trained_by(given)):
                 self.problem(frame, node, "an optimizer gets parameters of another model here, which is not wrapped")
         if isinstance(thing, Loader) and name == "__len__" and self.status.get(thing) in UNEVEN:
             self.problem(frame, node, "the number of a rank's batches is not that of all", frozenset({thing}))

@@ -130,6 +130,8 @@ class State:
         self.settings: dict[ast.AST, Instance] = {}
         self.named_tuples: dict[ast.Call, Class] = {}
         self.commands: dict[str, Value] = {}  # functions that argparse chooses by the command that is given
+        self.layers_given: dict[tuple[ast.expr, Frame], list[Module]] = {}  # by `model.modules()`
+        self.layer_parts: dict[tuple[ast.expr, Module], Module] = {}  # what a loop over these takes of each
         self.new_modules: set[Module] = set()
         self.classes: dict[ast.ClassDef, Class] = {}
         self.class_attributes: dict[ast.ClassDef, dict[str, Value]] = {}

@@ -181,6 +181,7 @@ class Training(Expressions):
     def layers_of(self, node: ast.expr, frame: Frame, depth: int = 8) -> list[Module]:
         """The networks of whose layers or parameters something is one: `for m in list(net.children())[:5]`."""
         found = [thing for thing in self.value(node, frame).things if isinstance(thing, Module)]
+        found = found or self.layers_given.get((node, frame), [])
         if found or not depth:
             return found
         inner = [self.layers_of(part, frame, depth - 1) for part in given_by(frame.script, node)]
@@ -217,7 +218,7 @@ def loop_over(script: Script, node: ast.expr) -> ast.For | None:
 
 def given_by(script: Script, node: ast.expr) -> list[ast.expr]:
     """What something is one of, or a part of: a loop, what a list holds, the network of `net.children()`."""
-    if isinstance(node, ast.Attribute | ast.Subscript):
+    if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
         return [node.value]
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _LAYERS:
