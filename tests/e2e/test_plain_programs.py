@@ -1284,6 +1284,41 @@ for epoch in range(2):
     train(model, optimizer, loader)
     evaluate(model, other)
 """,
+    "a function that measures what a list asks for": """\
+import numpy as np
+
+
+def measure(y_true, y_prob, wanted):
+    y_pred = np.argmax(y_prob, -1)
+    output = {}
+    if "accuracy" in wanted:
+        output["accuracy"] = np.unique(y_pred == y_true, return_counts=True)[1].max() / len(y_true)
+    if "spread" in wanted:
+        try:
+            output["spread"] = np.percentile(y_prob, 90)
+        except ValueError:
+            output["spread"] = -1
+    return output
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+other = DataLoader(test_set, batch_size=12)
+for epoch in range(2):
+    for x, y in loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item(), measure(y.cpu().numpy(), out.detach().numpy(), wanted=["accuracy"])["accuracy"])
+    labels, outs = [], []
+    for x, y in other:
+        with torch.no_grad():
+            outs.append(model(x).clone().cpu())
+        labels.extend(y.clone().cpu())
+    found = measure(np.array(labels), torch.cat(outs, 0).numpy(), wanted=["accuracy", "spread"])
+    print(found["accuracy"], found["spread"])
+""",
 }
 
 # Those that make their own model, of which there is one.

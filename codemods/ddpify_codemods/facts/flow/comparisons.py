@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from ..called_modules import last_name
 from .dimensions import after_arithmetic, at_least_after, of_dimensions
 from .frames import Frame
 from .layout import differ, together
@@ -12,6 +13,8 @@ from .meetings import meeting
 from .own_decisions import is_drawn
 from .own_sizes import batch_sizes
 from .reading import Reading
+from .scopes import parameters_of
+from .signatures import argument
 from .texts import is_part
 from .values import COUPLES, LOCAL_ROWS, SAME, Items, Value, made_of
 
@@ -89,7 +92,7 @@ class Comparisons(Reading):
             if isinstance(one, str) and isinstance(other, str):
                 return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
         if len(values) == 2 and isinstance(node.ops[0], ast.In | ast.NotIn):
-            texts = _texts(node.comparators[0])
+            texts = _texts(node.comparators[0]) or _texts_given(node.comparators[0], frame)
             if isinstance(values[0].constant, str) and texts:
                 return Value(constant=(values[0].constant in texts) is isinstance(node.ops[0], ast.In))
         return is_part(node, values)
@@ -121,6 +124,23 @@ def _texts(node: ast.expr) -> set[str]:
     parts = node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else []
     found = {each.value for each in parts if isinstance(each, ast.Constant) and isinstance(each.value, str)}
     return found if len(found) == len(parts) else set()
+
+
+def _texts_given(node: ast.expr, frame: Frame) -> set[str]:
+    """The texts in a list that a call writes out for a parameter with which its function does nothing but ask for them:
+    `if "loss" in wanted`, called by `measure(y, out, wanted=["accuracy"])`; empty for others."""
+    function, call, script = frame.node, frame.call, frame.script
+    if not isinstance(node, ast.Name) or not isinstance(function, ast.FunctionDef) or not isinstance(call, ast.Call):
+        return set()
+    uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == node.id]
+    asks = [script.parents[each] for each in uses]
+    only_asks = all(isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.In | ast.NotIn) for each in asks)
+    callers = [script, *([frame.caller.script] if frame.caller is not None else [])]
+    stored = {each.id for one in callers for each in one.find(ast.Name) if not isinstance(each.ctx, ast.Load)}
+    if not only_asks or last_name(call.func) != function.name or function.name in stored:
+        return set()
+    given = argument(function, node.id, call) if node.id in parameters_of(function) else None
+    return _texts(given) if isinstance(given, ast.List | ast.Tuple | ast.Set) else set()
 
 
 def _are_of_a_batch(node: ast.Compare, values: list[Value]) -> bool:

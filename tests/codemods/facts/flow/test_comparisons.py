@@ -72,3 +72,52 @@ def test_a_text_is_looked_for_in_a_list(test: str, taken: bool | None) -> None:
     noisy += "        else:\n            loss = torch.cdist(model(x), y).mean()\n"
     source = head + TRAINING.replace("        loss = ", noisy + "        old = ", 1)
     assert bool(undivided(source)) is (taken is not True)
+
+
+ASKS = """\
+def note(kinds):
+    kinds.append("first")
+
+
+def loss_of(out, y, wanted):
+    loss = F.cross_entropy(out, y)
+    if "first" in wanted:
+        loss = loss + out[:2].sum()
+    return loss
+
+
+"""
+FIRST = '"first" in wanted'
+CALL = 'loss_of(model(x), y, ["mean"])'
+ASKED = [
+    (CALL, "", "", True),
+    ('loss_of(model(x), y, wanted=["mean"])', "", "", True),
+    ('loss_of(model(x), y, wanted=("mean",))', FIRST, '"mean" not in wanted', True),
+    ('loss_of(model(x), y, ["mean", "first"])', "", "", False),
+    (CALL, FIRST, '"mean" in wanted', False),
+    ("loss_of(model(x), y, [str(epoch)])", "", "", False),
+    ("loss_of(model(x), y, kinds)", "def note", 'kinds = ["mean"]\n\n\ndef note', False),
+    # They may be others when they are asked for
+    (CALL, "    if ", '    wanted.append("first")\n    if ', False),
+    (CALL, "    if ", '    wanted += ["first"]\n    if ', False),
+    (CALL, "    if ", "    note(wanted)\n    if ", False),
+    (CALL, "    if ", '    kinds = wanted\n    kinds.append("first")\n    if ', False),
+    # Nor need the function be called with what the call gives
+    (
+        'loss_of(model(x), ["mean"])',
+        "def note(kinds):",
+        "import functools\n\n\ndef note(kinds):",
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "before", "after", "known"), ASKED)
+def test_texts_are_asked_for_in_a_list_that_the_call_writes_out(
+    call: str, before: str, after: str, known: bool
+) -> None:
+    source = ASKS.replace(before, after, 1) if before else ASKS
+    if "functools" in after:  # y comes first, and then what is wanted
+        source += 'loss_of = functools.partial(loss_of, wanted=["first"])\n'
+        call = "loss_of(model(x), y=y)"
+    assert bool(undivided(source + TRAINING.replace("F.cross_entropy(model(x), y)", call))) is not known
