@@ -460,7 +460,7 @@ def join(first: Value, second: Value) -> Value:
     flat = (replace(first, things=frozenset()), replace(second, things=frozenset()))
     joined = made_of(kind, flat, host=first.host and second.host)
     if kind == "unknown" and not joined.reason:
-        joined = replace(joined, reason="is not the same kind of number in all cases")
+        joined = replace(joined, reason="it is not the same kind of number in all cases")
     if first.reason == second.reason == SHUFFLED:
         joined = replace(joined, reason=SHUFFLED)
     return replace(

@@ -35,7 +35,7 @@ def test_what_is_none_or_not_in_each_call_is_followed_one_way() -> None:
 def test_losses_of_both_ways_have_to_be_divided_alike() -> None:
     otherwise = "        if teacher is None:\n            loss = loss * len(x)\n        loss.backward()\n"
     code = TEACHER + TRAINING.replace("        loss.backward()\n", otherwise)
-    assert any("not the same kind of number" in reason for reason in reasons(code))
+    assert any(": it is not the same kind of number" in reason for reason in reasons(code))
 
 
 CASES = """\
@@ -51,7 +51,7 @@ def test_a_case_is_followed() -> None:
     assert followed(TRAINING + CASES.format("print(loss.item())")).found.reductions
     otherwise = CASES.format("loss = loss * len(x)") + "        loss.backward()\n"
     changed = TRAINING.replace("        loss.backward()\n", otherwise)
-    assert any("not the same kind of number" in reason for reason in reasons(changed))
+    assert any(": it is not the same kind of number" in reason for reason in reasons(changed))
 
 
 def test_what_is_matched_is_agreed_on() -> None:
