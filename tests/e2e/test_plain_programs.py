@@ -3216,3 +3216,76 @@ for epoch in range(3):
 @pytest.mark.parametrize("current", ["loss.item()", "out.std().item()"])
 def test_a_meter_of_means_and_of_sums(current: str, ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD + METER.replace("loss.item()", current), ranks, tmp_path)
+
+
+BOXES = """\
+import math
+
+
+class Boxes(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base = torch.nn.Linear(4, 12)
+        self.classes = torch.nn.Linear(12, 15)
+        self.places = torch.nn.Linear(12, 20)
+
+    def forward(self, x):
+        h = self.base(x).relu()
+        return self.classes(h).view(h.size(0), -1, 3), self.places(h).view(h.size(0), -1, 4)
+
+
+def mined(loss, labels, ratio):
+    taken = labels > 0
+    loss[taken] = -math.inf
+    _, indices = loss.sort(dim=1, descending=True)
+    _, orders = indices.sort(dim=1)
+    return taken | (orders < taken.long().sum(dim=1, keepdim=True) * ratio)
+
+
+class MultiboxLoss(torch.nn.Module):
+    def forward(self, scores, places, labels, boxes):
+        with torch.no_grad():
+            mask = mined(-F.log_softmax(scores, dim=2)[:, :, 0], labels, 3)
+        of_classes = F.cross_entropy(scores[mask, :].reshape(-1, scores.size(2)), labels[mask], reduction="sum")
+        places = places[labels > 0, :].reshape(-1, 4)
+        boxes = boxes[labels > 0, :].reshape(-1, 4)
+        of_places = F.smooth_l1_loss(places, boxes, reduction="sum")
+        many = COUNT
+        return of_places / many, of_classes / many
+
+
+def boxed(many):
+    labels = torch.randint(1, 3, (many, 5)) * (torch.rand(many, 5) > 0.7)
+    labels[::4, 0] = 1
+    return TensorDataset(torch.rand(many, 4), torch.rand(many, 5, 4), labels)
+
+
+loader = DataLoader(boxed(65), batch_size=12, shuffle=True)
+test_loader = DataLoader(boxed(47), batch_size=12)
+model = Boxes()
+criterion = MultiboxLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for epoch in range(2):
+    running = 0.0
+    for x, boxes, labels in loader:
+        scores, places = model(x)
+        first, second = criterion(scores, places, labels, boxes)
+        loss = first + second
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        running += loss.item()
+    print(running / len(loader))
+    with torch.no_grad():
+        of_test = 0.0
+        for x, boxes, labels in test_loader:
+            scores, places = model(x)
+            of_test += sum(criterion(scores, places, labels, boxes)).item()
+    print(of_test / len(test_loader))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", ["boxes.size(0)", "max(boxes.size(0), 1)", "(labels > 0).sum()"])
+def test_a_loss_that_is_divided_by_the_number_of_those_that_it_takes(count: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("def train(")[0] + BOXES.replace("COUNT", count), ranks, tmp_path)

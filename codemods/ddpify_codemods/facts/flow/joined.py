@@ -63,14 +63,18 @@ class Together(State):
         if not local or value.kind not in ("unknown", *LOCAL_ROWS) or not self.may_join(value.loaders):
             return value
         begins = value.kind == "unknown" and not any(part.kind == "unknown" for part in local)
-        if begins and any(part.kind in ("mean", "sum") and not part.host and not part.merged for part in local):
+        stays = self.in_forward and any(part.host for part in local)  # for a model cannot ask the others for it
+        if (
+            begins
+            and not stays
+            and any(part.kind in ("mean", "sum") and not part.host and not part.merged for part in local)
+        ):
             value = replace(value, terms=frozenset({node}))
         calls = frozenset().union(*(part.calls for part in local))
         inside = value.forwards - frozenset().union(*(part.forwards for part in parts))
         others = [part for part in local if not part.calls]
         whole = any(map(has_samples, others)) or (others and all(part.kind == "size" for part in others))
-        modelled = any(root_of(each).made in self.trained for each in self.in_forward)
-        alike = not modelled and not self.found.pads  # samples are as long on all ranks
+        alike = not self.in_trained_model() and not self.found.pads  # samples are as long on all ranks
         joinable = whole and not inside and alike and all(map(can_be_joined, others))
         picks = value.kind == "picked" and not any(part.kind == "picked" for part in local)
         if (value.kind == "unknown" or unseen or picks) and joinable:
@@ -83,6 +87,10 @@ class Together(State):
         each_trains = [self.status.get(each) == "training" for each in loaders]
         apart = self.own_ways or any(context.how == "rows" for context in self.contexts)
         return bool(each_trains) and all(each_trains) and not apart
+
+    def in_trained_model(self) -> bool:
+        """Whether what is followed is the forward of a trained model, not of a loss alone."""
+        return any(root_of(each).made in self.trained for each in self.in_forward)
 
     def after_joining(self, value: Value, node: ast.expr, frame: Frame) -> Value:
         """What an expression is, where operands of some are brought together from the ranks."""

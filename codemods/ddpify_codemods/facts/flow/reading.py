@@ -204,6 +204,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         if uneven and value.kind in ("mean", "size"):
             value = replace(value, kind="unknown", reason="a mean over batches, which are others on each rank")
         if self.in_forward:
+            self.found.calls |= frozenset() if self.in_trained_model() else value.calls  # a loss: of all ranks, then
             self.problem(frame, node, BY_DRAWN if is_drawn(value) else BY_SAMPLES, value.loaders)
         elif value.kind not in ADDITIVE and not (gathers and self.can_be_gathered(value)):
             self.found.wanted |= value.made_at

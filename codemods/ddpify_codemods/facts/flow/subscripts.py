@@ -131,9 +131,10 @@ class Subscripts(Comparisons):
 
     def place_taken(self, slice_: ast.expr, frame: Frame) -> Value:
         """What says which part is taken; the number of a sample that a training loop has come to, `y[i]`, says nothing
-        of other samples."""
-        whole = self.value(slice_, frame)
+        of other samples. `x[mask, :]` takes what `x[mask]` takes."""
         parts = slice_.elts if isinstance(slice_, ast.Tuple) else [slice_]
+        first_alone = bool(parts) and not _is_slice(parts[0]) and all(map(is_whole, parts[1:]))
+        whole = self.value(parts[0] if first_alone else slice_, frame)
         if not self.begins_with_place(parts, frame):
             return unnumbered(whole)
         others = [unnumbered(self.value(each, frame)) for each in parts[1:] if not isinstance(each, ast.Slice)]

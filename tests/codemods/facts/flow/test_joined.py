@@ -10,7 +10,7 @@ from ddpify_codemods.facts.flow.joined import can_be_joined, is_changing
 from ddpify_codemods.facts.flow.values import Items, Value, of
 
 from tests.codemods.checks import sources_of
-from tests.codemods.facts.flow.followed import TRAINING, followed
+from tests.codemods.facts.flow.followed import TRAINING, followed, reasons
 
 
 def expression(source: str) -> ast.expr:
@@ -71,3 +71,39 @@ def test_calls_that_are_given_no_copy(source: str, changes: bool) -> None:
 def test_what_is_brought_together(loss: str, parts: list[str]) -> None:
     found = followed(TRAINING.replace("F.cross_entropy(model(x), y)", loss)).found
     assert not found.problems and sources_of(list(found.joined)) == parts
+
+
+CRITERION = """\
+class Hard(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = {scale}
+
+    def forward(self, out, y):
+        taken = self.scale * out[y > 0, :]
+        return F.cross_entropy(taken, y[y > 0], reduction="sum") / {count}
+
+
+criterion = Hard()
+"""
+WITH_ITS_OWN = "optimizer = torch.optim.SGD([*model.parameters(), *criterion.parameters()], lr=0.1)\n"
+
+
+@pytest.mark.parametrize("count", ["taken.size(0)", "max(len(taken), 1)", "(y > 0).sum().item()"])
+def test_what_a_loss_divides_by_the_number_of_those_that_it_takes(count: str) -> None:
+    """Each rank has another number; all have that of the batch of all ranks."""
+    source = CRITERION.format(scale=2.0, count=count) + TRAINING.replace("F.cross_entropy", "criterion")
+    assert not reasons(source) and sources_of(list(followed(source).found.joined)) == ["model(x)", "y"]
+
+
+@pytest.mark.parametrize("count", ["taken.size(0)", "max(len(taken), 1)", "(y > 0).sum().item()"])
+def test_a_loss_that_is_trained_itself_is_computed_by_each_rank_of_its_own(count: str) -> None:
+    source = CRITERION.format(scale="nn.Parameter(torch.ones(1))", count=count)
+    assert reasons(source + WITH_ITS_OWN + TRAINING.replace("F.cross_entropy", "criterion"))
+
+
+@pytest.mark.parametrize("given", ["out[:8], y[:8]", "out[::2], y[::2]"])
+def test_a_loss_of_some_of_a_ranks_samples_is_refused(given: str) -> None:
+    source = CRITERION.format(scale=2.0, count="max(len(taken), 1)")
+    some = TRAINING.replace("loss = F.cross_entropy(model(x), y)", f"out = model(x)\n        loss = criterion({given})")
+    assert reasons(source + some)

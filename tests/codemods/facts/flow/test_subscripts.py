@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation, undivided
+from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation, reasons, undivided
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,13 @@ from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation
 def test_a_loss_over_a_part_of_each_sample_is_divided(taken: str, fine: bool) -> None:
     loss = f"(model(x){taken} ** 2).mean()"
     assert (undivided(TRAINING.replace("F.cross_entropy(model(x), y)", loss)) == []) is fine
+
+
+@pytest.mark.parametrize(("taken", "fine"), [("[y > 0, :]", True), ("[y > 0]", True), ("[:2, :]", False)])
+def test_a_mask_takes_the_same_of_all_dimensions_behind_it(taken: str, fine: bool) -> None:
+    loss = f"F.cross_entropy(model(x){taken}, y{taken.removesuffix(', :]').removesuffix(']')}])"
+    problems = reasons(TRAINING.replace("F.cross_entropy(model(x), y)", loss))
+    assert (problems == []) is fine
 
 
 def test_the_second_of_what_max_gives_are_indices_of_each_sample() -> None:
