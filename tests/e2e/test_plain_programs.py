@@ -3289,3 +3289,52 @@ for epoch in range(2):
 @pytest.mark.parametrize("count", ["boxes.size(0)", "max(boxes.size(0), 1)", "(labels > 0).sum()"])
 def test_a_loss_that_is_divided_by_the_number_of_those_that_it_takes(count: str, ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("def train(")[0] + BOXES.replace("COUNT", count), ranks, tmp_path)
+
+
+PARTS = """\
+class Backbone(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = torch.nn.Sequential(torch.nn.Linear(4, 12), torch.nn.ReLU())
+        self.fc = torch.nn.Linear(12, 3)
+
+    def forward(self, x):
+        return self.fc(self.features(x))
+
+
+class Net(torch.nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.head = torch.nn.Linear(12, 3)
+
+    def forward(self, x):
+        return self.head(self.base(x))
+
+
+def pretrained():
+    model = Backbone()
+    model.load_state_dict({name: value + 0.01 for name, value in model.state_dict().items()})
+    return model
+
+
+def fit(loader, net, optimizer):
+    for x, y in loader:
+        loss = F.cross_entropy(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+net = Net(PART.features)
+groups = [{"params": net.base.parameters(), "lr": 0.05}, {"params": net.head.parameters()}]
+fit(loader, net, torch.optim.SGD(groups, lr=0.1))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("part", ["Backbone()", "pretrained()"])
+def test_a_network_that_gets_a_part_of_another_one(part: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("def train(")[0] + PARTS.replace("PART", part), ranks, tmp_path)

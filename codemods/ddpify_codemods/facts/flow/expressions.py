@@ -20,6 +20,7 @@ from .operations import element, one_behind_the_other
 from .own_decisions import is_drawn, only_takes
 from .own_operators import OwnOperators
 from .sizes import sizes_behind
+from .taken_parts import TakenParts
 from .truth import truth
 from .values import (
     ADDITIVE,
@@ -98,7 +99,7 @@ _DIMENSIONS = 9  # more than a tensor and what is listed behind its shape have
 _METHODS = {kind: f"on_{kind.__name__.lower()}" for kind in ast.expr.__subclasses__()}
 
 
-class Expressions(OwnOperators):
+class Expressions(OwnOperators, TakenParts):
     """What expressions hold."""
 
     def value(self, node: ast.expr | None, frame: Frame) -> Value:
@@ -202,7 +203,9 @@ class Expressions(OwnOperators):
 
     def on_attribute(self, node: ast.Attribute, frame: Frame) -> Value:
         owner = self.value(node.value, frame)
-        return self.attribute_of(owner, node.attr, node, frame)
+        found = self.attribute_of(owner, node.attr, node, frame)
+        self.notes_taken(node.value, owner, found, frame)
+        return found
 
     def on_call(self, node: ast.Call, frame: Frame) -> Value:
         return self.call(node, frame)

@@ -133,6 +133,7 @@ class State:
         self.layers_given: dict[tuple[ast.expr, Frame], list[Module]] = {}  # by `model.modules()`
         self.layer_parts: dict[tuple[ast.expr, Module], Module] = {}  # what a loop over these takes of each
         self.new_modules: set[Module] = set()
+        self.taken: set[Module] = set()  # parts of networks that nothing else knows
         self.classes: dict[ast.ClassDef, Class] = {}
         self.class_attributes: dict[ast.ClassDef, dict[str, Value]] = {}
         self.frames: dict[Script, Frame] = {}

@@ -123,6 +123,9 @@ class Training(Expressions):
 
     def belongs(self, part: Module, module: Module) -> None:
         """A module is a part of another one."""
+        if part in self.taken and not self.may_be_frozen_in(root_of(part)):
+            part.parent = None
+        self.taken.discard(part)
         if part in self.new_modules:
             self.new_modules.discard(part)
         elif part.parent is not None and not isinstance(part.made, ast.Attribute):
@@ -130,6 +133,10 @@ class Training(Expressions):
         if part.parent is None and root_of(module) is not part:  # two may name each other
             part.parent = module
         self.has_trained_parts(root_of(module).made)
+
+    def may_be_frozen_in(self, model: Module) -> bool:
+        """Whether parameters of a model were frozen."""
+        return model.made in self.once_frozen | self.partly_frozen | self.gradients.frozen.keys()
 
     def has_trained_parts(self, *models: ast.AST) -> None:
         """Frozen models get parameters that are not: `model.fc = Linear(8, 3)`."""
