@@ -133,7 +133,8 @@ class DataParallel(nn.DataParallel[Module]):
     For scripts that were written for nn.DataParallel, so that their checkpoints load in both versions (M13).
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, device_ids: object = None, output_device: object = None, dim: int = 0) -> None:
+        """The devices are left out; a class that is derived from nn.DataParallel may give them."""
         nn.Module.__init__(self)
         self.module = module
         self.device_ids = []

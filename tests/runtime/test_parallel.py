@@ -144,6 +144,15 @@ def test_what_was_nn_dataparallel_moves_its_inputs_to_its_device() -> None:
     assert model(x, more={"x": [x]}).device.type == "cpu"
 
 
+def test_a_class_derived_from_nn_dataparallel_gives_the_devices_that_go() -> None:
+    class Patched(DataParallel[torch.nn.Linear]):
+        """As DataParallelWithCallback of Synchronized-BatchNorm-PyTorch."""
+
+    layer = torch.nn.Linear(2, 1)
+    model = Patched(layer, device_ids=[0, 1], output_device=0)
+    assert model.module is layer and model.device_ids == []
+
+
 class Pair:
     """No module; it trains those that it holds."""
 

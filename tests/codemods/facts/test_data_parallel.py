@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.data_parallel import called_in_parallel, with_inputs
+from ddpify_codemods.facts.data_parallel import called_in_parallel, needs_it, serves_it_alone, with_inputs
 
 from tests.codemods.checks import script_of
 
@@ -43,3 +43,45 @@ def test_the_module_and_its_inputs(call: str, after: str) -> None:
     if called is not None:
         template, parts = with_inputs(script, *called)
         assert template.format(*map(ast.unparse, parts)) == after
+
+
+HELPER = """\
+import functools
+from torch.nn import DataParallel
+
+
+def patch(net):
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "alone"),
+    [
+        ("assert isinstance(net, DataParallel)", True),
+        ("old = net.replicate; net.replicate = old", True),
+        ("net = net.replicate", False),
+        ("net.training = True", False),
+        ("print(net)", False),
+        ("return net", False),
+        ("assert net", False),
+    ],
+)
+def test_what_serves_nn_data_parallel_alone(body: str, alone: bool) -> None:
+    script = script_of(HELPER.format(body))
+    [function] = script.find(ast.FunctionDef)
+    assert serves_it_alone(script, function) is alone
+
+
+@pytest.mark.parametrize(
+    ("body", "needs"),
+    [
+        ("assert isinstance(net, DataParallel)", True),
+        ("assert isinstance(net, (DataParallel, list))", False),
+        ("found = isinstance(net, DataParallel)", False),
+    ],
+)
+def test_where_nn_data_parallel_is_needed(body: str, needs: bool) -> None:
+    script = script_of(HELPER.format(body))
+    [call] = script.find(ast.Call)
+    assert needs_it(script, call) is needs

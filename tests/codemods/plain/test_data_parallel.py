@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+from ddpify_codemods import convert
 
 from tests.codemods.plain.test_followed import plain, refusals, training
 
@@ -121,3 +125,86 @@ def test_a_forward_calls_its_parts_itself(inputs: str) -> None:
     code = parallel(IN_FORWARD.format(inputs=inputs))
     assert "data_parallel" not in code and code.count("return self.main(x)") == 2
     assert "differentiable" not in code and "(loss" not in code
+
+
+CALLBACK = """\
+import functools
+from torch.nn.parallel.data_parallel import DataParallel
+
+
+def patch(data_parallel):
+    assert isinstance(data_parallel, DataParallel)
+    old = data_parallel.replicate
+
+    @functools.wraps(old)
+    def new(module, device_ids):
+        return old(module, device_ids)
+
+    data_parallel.replicate = new
+"""
+PATCHED = """\
+model = nn.Linear(4, 3).cuda()
+if torch.cuda.device_count() > 1:
+    model = nn.DataParallel(model)
+    patch(model)
+"""
+
+
+def told(made: str, after: str = "") -> list[str]:
+    """Why a training is refused whose model is made so."""
+    code = training().replace(MODEL, made, 1).replace("loss = F", "x, y = x.cuda(), y.cuda()\n        loss = F", 1)
+    return refusals(plain(code + after, "cuda"))
+
+
+def test_a_call_that_serves_nn_data_parallel_alone_goes_with_it() -> None:
+    """As patch_replication_callback(model), which begins with an assertion."""
+    entry, other = Path("train.py"), Path("callback.py")
+    code = training().replace(MODEL, "from callback import patch\n" + PATCHED, 1)
+    results = convert({entry: code.replace("model(x)", "model(x.cuda())"), other: CALLBACK}, "cuda", style="plain")
+    assert not refusals(results[entry]) and results[other].code == CALLBACK
+    assert not {"patch", "callback", "device_count"} & set(re.findall(r"\w+", results[entry].code))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\nassert isinstance(model, nn.DataParallel)\n",
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\nprint(len(model.device_ids))\n",
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n"
+        "if not isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):\n    raise TypeError\n",
+        CALLBACK.replace("    old =", "    print('patched')\n    old =") + PATCHED,
+        CALLBACK + "    return data_parallel\n" + PATCHED.replace("    patch", "    model = patch"),
+    ],
+)
+def test_what_needs_nn_data_parallel_is_refused(made: str) -> None:
+    assert any("needs an nn.DataParallel" in each for each in told(made))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n"
+        "net = model.module if isinstance(model, nn.DataParallel) else model\n",
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\nassert isinstance(model, nn.Module)\n",
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n"
+        "print(len(model.device_ids) if hasattr(model, 'device_ids') else 1)\n",
+        "def ids(net):\n    if not isinstance(net, nn.DataParallel):\n        return []\n"
+        "    return net.device_ids\n\n\n"
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\nprint(len(ids(model)))\n",
+        "class Net(nn.Linear):\n    def __init__(self):\n        super().__init__(4, 3)\n        self.gather = 1\n\n\n"
+        "model = nn.DataParallel(Net()).cuda()\nprint(model.gather)\n",
+    ],
+)
+def test_what_asks_before_is_not_refused(made: str) -> None:
+    assert told(made) == []
+
+
+OWN = "class Own(nn.DataParallel):\n    def replicate(self, module, device_ids):\n        return [module]\n\n\n"
+
+
+def test_a_class_derived_from_nn_data_parallel_is_refused_where_it_is_used() -> None:
+    [reason] = told(OWN + "model = Own(nn.Linear(4, 3).cuda())\n")
+    assert "derived from nn.DataParallel" in reason
+    assert told(OWN + "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n") == []
+    code = convert({Path("train.py"): training().replace(MODEL, OWN + "model = Own(nn.Linear(4, 3))\n", 1)}, "cuda")
+    assert "class Own(DataParallel):" in code[Path("train.py")].code  # the exact style keeps its face

@@ -110,6 +110,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
         self.pickles(name, given, node, frame)
         if name in LOADERS:
             return self.loader(node, frame)
+        if name == "isinstance" and args:
+            self.asks_for_parallel(name, args[0], node, frame)
         if name in ("isinstance", "hasattr", "type"):
             self.asks_for_class(node, args, frame)
             if name == "isinstance" and args and (decided := is_of_class(node, args[0])) is not None:

@@ -29,6 +29,7 @@ from .own_loaders import OwnLoaders
 from .own_sizes import batch_sizes
 from .packed import is_packed, steps_of
 from .padding import code_for
+from .parallel_states import ParallelStates
 from .transformers_models import collates, is_model_class, pads
 from .values import (
     LOCAL_ROWS,
@@ -63,11 +64,12 @@ from .values import (
 )
 
 
-class Objects(Loops, OwnContainers, OwnLoaders):
+class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
     """What attributes, classes and loaders are."""
 
     def attribute_of(self, owner: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         found: Value | None = None
+        self.asks_for_parallel(name, owner, node, frame)
         unseen = (isinstance(thing, Module) and thing.cls is None for thing in owner.things)
         if owner.things and owner.is_local and all(unseen):
             owner = replace(owner, things=frozenset())  # one model gives back a tensor, another what is not known

@@ -1,5 +1,5 @@
-"""Where a program saves and loads what nn.DataParallel holds: the keys of its state_dict, and itself, pickled; where it
-copies a model to several GPUs as that does."""
+"""Where a program knows of nn.DataParallel: the keys of its state_dict, itself, pickled, its class and attributes;
+where it copies a model to several GPUs as that does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ..data_parallel import FACE
 from .frames import Frame
 from .state import State
 from .values import Module, Value, entries, root_of
@@ -19,7 +20,7 @@ _COPIED = (
 
 
 class ParallelStates(State):
-    """What checkpoints know of nn.DataParallel."""
+    """What checkpoints, and lines behind it, know of nn.DataParallel."""
 
     def in_parallel(self, model: Value) -> Value:
         """What nn.DataParallel makes of a model."""
@@ -43,6 +44,12 @@ class ParallelStates(State):
             self.found.parallel_keys[node] = (frame.script, True)
         elif not held.isdisjoint(owner.things):
             self.found.parallel_keys.setdefault(node, (frame.script, False))
+
+    def asks_for_parallel(self, name: str, owner: Value, node: ast.expr, frame: Frame) -> None:
+        """Its class is asked for, or an attribute that a model without nn.DataParallel does not have."""
+        own = (name in each.attributes for each in owner.only(Module) if isinstance(each, Module))
+        if owner.in_parallel and (name == "isinstance" or name in FACE) and not any(own):
+            self.found.parallel_asked[node] = frame.script
 
     def pickles(self, name: str, given: Iterable[Value], node: ast.Call, frame: Frame) -> None:
         """A library is called, which may write what it is given."""

@@ -17,6 +17,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         for alias in statement.names:
             if f"{statement.module}.{alias.name}" in CLASSES and not statement.level:
                 yield ReplaceImport(statement, alias.name, "take the DataParallel that leaves the GPUs to DDP")
+    for cls in script.find(ast.ClassDef):
+        for base in cls.bases:
+            if isinstance(base, ast.Attribute) and script.qualified(base) in CLASSES:
+                yield Replace(base, "DataParallel", "keep its face, leave the GPUs to DDP", ("DataParallel",))
     for call in script.find(ast.Call):
         if script.qualified(call.func) in CLASSES:
             yield from _stand_in(call)

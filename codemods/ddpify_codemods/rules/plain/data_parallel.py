@@ -5,21 +5,34 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.data_parallel import CLASSES, called_in_parallel, with_inputs
+from ...facts.called_modules import last_name
+from ...facts.data_parallel import (
+    CLASSES,
+    called_in_parallel,
+    is_subclass,
+    needs_it,
+    serves_it_alone,
+    with_inputs,
+)
 from ...facts.eager import is_move
 from ...facts.flow.frames import FlowFacts
+from ...facts.flow.program import Program
 from ...facts.script import Script
 from ...rule import Delete, DropImport, Edit, Finding, Replace, Rule, Unguard
 from ...targets import Target
-from .words import is_here, program_of
+from .words import REMEDY, is_here, program_of
 
 _MESSAGE = "leave the GPUs to DistributedDataParallel"
+_ALONE = "it does nothing without nn.DataParallel"
+_ASKED = "this needs an nn.DataParallel, which is left out: a rank has one GPU"
+_SUBCLASS = "this class is derived from nn.DataParallel: the model of each rank would be spread over all GPUs"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Take the model instead of what nn.DataParallel makes of it."""
     wrapped: set[str] = set()
     found = program_of(script).followed.found
+    idle = _idle_calls(program_of(script))
     for call in script.find(ast.Call):
         if called := called_in_parallel(script, call):
             template, parts = with_inputs(script, *called)
@@ -30,10 +43,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if isinstance(parent, ast.Assign):
             wrapped.update(map(ast.unparse, parent.targets))
         if isinstance(parent, ast.Assign) and [*map(ast.unparse, parent.targets)] == [ast.unparse(call.args[0])]:
-            yield _without(script, parent)
+            yield _without(script, parent, idle)
         else:
             yield Replace(call, "{}", _MESSAGE, parts=(call.args[0],), bare=True)
-    yield from _imports(script)
+    yield from _imports(script, idle)
+    yield from (Delete(script.statement(call), _ALONE) for call in idle if call in script.parents)
+    yield from _asked(script, found, idle)
     for node in script.find(ast.Attribute):
         named = node.attr == "module" and isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in wrapped
         if named or _is_among(script, found.out_of_parallel, node):
@@ -43,15 +58,42 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield from _moved_inputs(script, found, target)
 
 
-def _imports(script: Script) -> Iterator[Edit]:
-    """Take out `from torch.nn import DataParallel`, where it is only called with a model."""
+def _idle_calls(program: Program) -> dict[ast.Call, ast.AST]:
+    """The calls of functions that only see to an nn.DataParallel, and these functions."""
+    found = program.followed.found
+    idle: dict[ast.Call, ast.AST] = {}
+    for node, script in found.parallel_asked.items():
+        function = script.scope(node)
+        calls = found.called_with.get(function, set())
+        alone = all(isinstance(there.parents[call], ast.Expr) for call, there in calls)
+        if alone and isinstance(function, ast.FunctionDef) and serves_it_alone(script, function):
+            idle.update((call, function) for call, _ in calls)
+    return idle
+
+
+def _asked(script: Script, found: FlowFacts, idle: dict[ast.Call, ast.AST]) -> Iterator[Finding]:
+    """Refuse what would be an error without nn.DataParallel, or one that the script itself defines."""
+    for node, there in found.parallel_asked.items():
+        if is_here(script, there) and needs_it(script, node) and script.scope(node) not in idle.values():
+            remedy = "ask for it before: `if isinstance(model, nn.DataParallel):`"
+            yield Finding(RULE.id, "refused", script.statement(node).lineno, _ASKED, remedy)
+    program = program_of(script)
+    own = {each.name for other in program.scripts for each in other.find(ast.ClassDef) if is_subclass(other, each)}
+    for call in script.find(ast.Call) if own else ():
+        if last_name(call.func) in own and call in found.visits:
+            yield Finding(RULE.id, "refused", call.lineno, _SUBCLASS, f"take nn.DataParallel itself, or {REMEDY}")
+
+
+def _imports(script: Script, idle: dict[ast.Call, ast.AST]) -> Iterator[Edit]:
+    """Take out `from torch.nn import DataParallel`, where it is only called with a model, and what serves it alone."""
     names = [*script.find(ast.Name)]
     for statement in script.find(ast.ImportFrom):
         for alias in statement.names:
             uses = [each for each in names if each.id == (alias.asname or alias.name)]
             calls = [script.parents[each] for each in uses]
             goes = (isinstance(call, ast.Call) and call.func in uses and bool(call.args) for call in calls)
-            if f"{statement.module}.{alias.name}" in CLASSES and uses and all(goes):
+            only_called = f"{statement.module}.{alias.name}" in CLASSES and all(goes)
+            if uses and (only_called or all(call in idle for call in calls)):
                 alone = len(statement.names) == 1
                 yield Delete(statement, _MESSAGE) if alone else DropImport(statement, alias.name, _MESSAGE)
 
@@ -76,12 +118,13 @@ def _is_among(script: Script, found: dict[ast.AST, Script], node: ast.AST) -> bo
     return node in found and is_here(script, found[node])
 
 
-def _without(script: Script, wraps: ast.Assign) -> Delete | Unguard:
+def _without(script: Script, wraps: ast.Assign, idle: dict[ast.Call, ast.AST]) -> Delete | Unguard:
     """Leave out a statement; with the condition that there are several GPUs, of which a process has one."""
     several = script.parents[wraps]
     if not isinstance(several, ast.If) or wraps not in several.body or not _asks_for_several(script, several.test):
         return Delete(wraps, _MESSAGE)
-    others = [each for each in several.body if each is not wraps and not _only_says(script, each)]
+    gone = {wraps, *(script.statement(call) for call in idle if call in script.parents)}
+    others = [each for each in several.body if each not in gone and not _only_says(script, each)]
     if others:
         return Delete(wraps, _MESSAGE)
     return Unguard(several, _MESSAGE, "orelse") if several.orelse else Delete(several, _MESSAGE)
@@ -139,7 +182,8 @@ RULE = Rule(
     title="Leave out nn.DataParallel",
     why="""\
 With one process for each device DistributedDataParallel does what nn.DataParallel did (P4). The model keeps its name
-and its own keys: those that nn.DataParallel had put `module.` before lose it (I7).""",
+and its own keys: those that nn.DataParallel had put `module.` before lose it (I7).
+What serves nn.DataParallel alone goes with it; what cannot do without it is refused.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
