@@ -51,3 +51,17 @@ class Other(nn.Module):
 def test_layers_that_the_program_makes_end_at_a_batch_of_one(before: str, made: str, said: bool) -> None:
     result = plain(training().replace(MODEL, f"{before}model = {made}\n", 1))
     assert any("BatchNorm1d ends with an error" in each.message for each in result.findings) is said
+
+
+@pytest.mark.parametrize(
+    ("size", "loads", "says"),
+    [("1", "", "leaves it"), ("model_size", "", "may leave it"), ("2", "", ""), ("1", ", drop_last=True", "")],
+)
+def test_a_pooling_to_one_value_ends_at_a_batch_of_one(size: str, loads: str, says: str) -> None:
+    """As the pooled branch of DeepLab's ASPP, and pyramids of poolings."""
+    pool = f"nn.AdaptiveAvgPool2d({size}), nn.BatchNorm2d(4)"
+    layers = f"nn.Unflatten(1, (4, 1, 1)), {pool}, nn.Flatten(), nn.Linear(4, 3)"
+    source = training().replace(MODEL, f"model_size = int(1)\nmodel = nn.Sequential({layers})\n", 1)
+    result = plain(source.replace("shuffle=True", f"shuffle=True{loads}", 1))
+    said = [each.message for each in result.findings if "a pooling" in each.message]
+    assert len(said) == bool(says) and says in "".join(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from itertools import permutations
 
 from ..backends import options
 from ..script import Script
@@ -12,9 +13,10 @@ from .own_sizes import written_sizes
 from .values import Loader
 
 
-def smallest(found: FlowFacts, scripts: Sequence[Script]) -> tuple[int, str] | None:
-    """The smallest batch size of training that is known, and the option of which it is the default, "" for none; but
-    for those of one sample, which are refused."""
+def smallest(found: FlowFacts, scripts: Sequence[Script]) -> tuple[int, str, str] | None:
+    """The smallest batch size of training that is known, and the option of which it is the default, "" for none; and
+    what it is written as where that is so many for each of a list, `4 * len(args.gpu_ids)`. But for those of one
+    sample, which are refused."""
     loaders = [each for each in found.training if not is_one(each, found)]
     sizes = [each for loader in loaders for each in _known(loader, found, scripts)]
     return min(sizes, default=None)
@@ -25,16 +27,37 @@ def is_one(loader: Loader, found: FlowFacts) -> bool:
     return found.batch_numbers.get(loader) == {1}
 
 
-def _known(loader: Loader, found: FlowFacts, scripts: Sequence[Script]) -> Iterable[tuple[int, str]]:
+def _known(loader: Loader, found: FlowFacts, scripts: Sequence[Script]) -> Iterable[tuple[int, str, str]]:
     for number in found.batch_numbers.get(loader, ()):
         if isinstance(number, int) and not isinstance(number, bool):
-            yield number, ""
+            yield number, "", ""
     names = {size.attr for size, _ in written_sizes(loader) if isinstance(size, ast.Attribute)}
     told = [call for name in names for script in scripts for call in options(script, name)]
     for call in [each for each in told if each in found.visits] or told:
         default = next((word.value for word in call.keywords if word.arg == "default"), None)
         if isinstance(default, ast.Constant) and type(default.value) is int:
-            yield default.value, str(_named(call))
+            yield default.value, str(_named(call)), ""
+    for name in names:
+        option = str(_named(told[0])) if told else ""
+        yield from ((each, option, code) for script in scripts for each, code in _where_not_given(script, name))
+
+
+def _where_not_given(script: Script, name: str) -> Iterable[tuple[int, str]]:
+    """What a setting becomes that was not given, and what that is written as: `if args.batch_size is None: …`."""
+    for node in script.find(ast.Assign):
+        target, block = node.targets[0], script.parents[node]
+        if not isinstance(target, ast.Attribute) or target.attr != name or not isinstance(block, ast.If):
+            continue
+        code = ast.unparse(target)
+        if node not in block.body or ast.unparse(block.test) not in (f"{code} is None", f"not {code}"):
+            continue
+        if isinstance(node.value, ast.Constant) and type(node.value.value) is int:
+            yield node.value.value, ""
+        elif isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Mult):
+            for number, count in permutations((node.value.left, node.value.right)):
+                counts = isinstance(count, ast.Call) and script.qualified(count.func) == "len"
+                if counts and isinstance(number, ast.Constant) and type(number.value) is int:
+                    yield number.value, ast.unparse(node.value)
 
 
 def _named(option: ast.Call) -> object:

@@ -12,6 +12,7 @@ from ...facts.flow.noise import comes_with_dropout, names_dropout
 from ...facts.flow.program import Program
 from ...facts.flow.small_batches import smallest
 from ...facts.named_devices import names_gpu
+from ...facts.pooled_norms import pooled_norms
 from ...facts.script import Script
 from ...facts.seeds import fixed_worker_seeds
 from ...plain_words import TORCH
@@ -42,7 +43,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         message = "the script gives tensors the batch size: W has to divide it, and the last batch has to be as large"
         yield Finding(RULE.id, "warning", line, message, "choose a batch size that W divides, or drop_last=True")
     if (few := smallest(program.followed.found, program.scripts)) and few[0] < _FEW and not program.per_process:
-        yield _few(few[0], few[1], line)
+        yield _few(*few, line)
     for message, remedy in target.words.differs:
         yield Finding(RULE.id, "warning", line, message, remedy)
     if program.per_process:
@@ -66,6 +67,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if not drops and names_something(program, "BatchNorm1d") and _may_make(program, "BatchNorm1d"):
             message = "where a rank's last batch has one sample, BatchNorm1d ends with an error, as in one process"
             yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
+        elif not drops:
+            yield from _pooled(program, line)
     left_out = program.followed.found.only_evaluated
     if any(comes_with_dropout(each, left_out) or names_dropout(each, left_out) for each in program.scripts):
         message = "dropout draws its masks on each rank, from a seed of its own, not those of one process"
@@ -104,6 +107,17 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "warning", at, message, remedy)
 
 
+def _pooled(program: Program, line: int) -> Iterator[Finding]:
+    """Say, once, where BatchNorm gets one value per channel of each sample."""
+    visited = program.followed.found.visits
+    found = [(script, *each) for script in program.scripts for each in pooled_norms(script) if each[0] in visited]
+    for script, norm, sure in sorted(found, key=lambda each: not each[2])[:1]:
+        leaves = "leaves" if sure else "may leave"
+        why = f"a pooling {leaves} it one value per channel ({script.path.name}, line {norm.lineno})"
+        message = f"where a rank's last batch has one sample, BatchNorm ends with an error, as in one process: {why}"
+        yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
+
+
 def _may_make(program: Program, name: str) -> bool:
     """Whether a program comes to where a layer is made, or hands on its class, which may make it."""
     for script in program.scripts:
@@ -118,9 +132,11 @@ def _may_make(program: Program, name: str) -> bool:
     return False
 
 
-def _few(size: int, option: str, line: int) -> Finding:
-    """Say that a batch size may not be enough for all ranks; option: the one that it is the default of."""
-    said = f"the batch size is {size}" + (f" where `{option}` is not given" if option else "")
+def _few(size: int, option: str, written: str, line: int) -> Finding:
+    """Say that a batch size may not be enough for all ranks; option: the one that it is the default of; written: the
+    product that it is of a list with one entry."""
+    said = f"the batch size is {size}" + (f", by `{written}` with one of these," if written else "")
+    said += (f" where `{option}` is not given" if option else "").rstrip(",")
     if size == 1:
         message = f"{said}, which two ranks or more divide to 0: DataLoader raises"
     else:

@@ -46,6 +46,24 @@ def test_a_batch_that_may_be_too_small_is_said(size: str, head: str, says: str) 
     assert says in said and not refusals(result)
 
 
+NOT_GIVEN = OPTIONS.format(None) + "args.ids = [0]\nif args.batch_size is None:\n    args.batch_size = {}\n"
+
+
+@pytest.mark.parametrize(
+    ("size", "says"),
+    [
+        ("4 * len(args.ids)", "4, by `4 * len(args.ids)` with one of these, where `--batch-size` is not given: with W"),
+        ("4", "4 where `--batch-size` is not given: with W"),
+        ("4 * torch.cuda.device_count()", ""),
+        ("64 * len(args.ids)", ""),
+        ("4 + len(args.ids)", ""),
+    ],
+)
+def test_what_a_batch_size_becomes_that_is_not_given(size: str, says: str) -> None:
+    said = small(divided("args.batch_size", "import torch\n" + NOT_GIVEN.format(size)))
+    assert len(said) == bool(says) and says in "".join(said)
+
+
 @pytest.mark.parametrize(("size", "head"), [("8", ""), ("args.batch_size", OPTIONS.format(64)), ("SIZE", "")])
 def test_a_batch_that_is_large_or_not_known(size: str, head: str) -> None:
     assert not small(divided(size, head))
