@@ -47,6 +47,7 @@ from .statements import (
     as_function,
     as_line,
     guard_of,
+    indented,
     insertions,
     otherwise,
     remaining,
@@ -210,6 +211,9 @@ class _Rewriter(cst.CSTTransformer):
         for old, new in zip(original.body, updated.body, strict=True):
             assert isinstance(new, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
             statements, left = self._statement(old, new)
+            if isinstance(original, cst.IndentedBlock) and original.indent is not None:
+                ours = isinstance(new, cst.SimpleStatementLine) or any(each is new for each in statements)
+                statements = [indented(s, original.indent) if ours and s is not new else s for s in statements]
             touched = touched or statements != [new]
             if statements and orphans:
                 statements[0] = with_lines_above(statements[0], orphans)

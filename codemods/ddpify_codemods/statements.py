@@ -54,6 +54,24 @@ def with_block_of(guard: cst.If, following: cst.If) -> cst.If:
     return guard.with_changes(body=guard.body.with_changes(body=[*guard.body.body, *following.body.body]))
 
 
+def indented(statement: Statement, indent: str) -> Statement:
+    """A new statement whose blocks have the indent of the block around them, which is not the file's usual one."""
+    changed = statement.visit(_Indented(indent))
+    assert isinstance(changed, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    return changed
+
+
+class _Indented(cst.CSTTransformer):
+    def __init__(self, indent: str) -> None:
+        super().__init__()
+        self._indent = indent
+
+    def leave_IndentedBlock(  # noqa: N802  the name that libcst asks for
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        return updated_node if updated_node.indent is not None else updated_node.with_changes(indent=self._indent)
+
+
 def as_function(guard: cst.If, edit: GuardToFunction) -> cst.FunctionDef:
     """The block of a main guard as a function."""
     parameters = cst.Parameters([cst.Param(cst.Name(edit.parameter))])

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 from ddpify_codemods.rewrite import EditNotPlaced, apply
-from ddpify_codemods.rule import Delete, Edit, Insert, Replace, ReplaceImport
+from ddpify_codemods.rule import Delete, Edit, Guard, Insert, Replace, ReplaceImport
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -287,3 +287,17 @@ def test_long_imports_are_wrapped() -> None:
 def test_modules_are_imported_once() -> None:
     after = with_import("import os\nsave(1)\n", "once", modules=("import os", "import time"))
     assert after == "import os\nimport time\n\nfrom ddpify_runtime import once\nonce(save)(1)\n"
+
+
+TWO_INDENTS = "if a:\n    one()\nif b:\n    two()\nif c:\n\tif d:\n\t\there()\n"
+
+
+def test_new_blocks_have_the_indent_of_the_block_around_them() -> None:
+    """As in Zero-DCE, whose functions have tabs and whose main block has spaces."""
+    tree = ast.parse(TWO_INDENTS)
+    here = next(node for node in ast.walk(tree) if isinstance(node, ast.Expr) and ast.unparse(node) == "here()")
+    edits = [Insert(here, "if e:\n    if f:\n        three()\n", ""), Guard(here, "g", "")]
+    own = "\t\tif e:\n\t\t\tif f:\n\t\t\t\tthree()\n\t\tif g:\n\t\t\there()\n"
+    assert apply(TWO_INDENTS, tree, edits) == TWO_INDENTS.replace("\t\there()\n", own)
+    inserted = with_insert(TWO_INDENTS, 2, code="if e:\n    three()\n")
+    assert inserted == TWO_INDENTS.replace("    one()", "    if e:\n        three()\n    one()")
