@@ -53,13 +53,16 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
     users: dict[tuple[Path, str], list[str]] = {}
     results = dict(outcome.converted.results)
     for path, text in (*_scripts_within(outcome, entries), *_files_around(outcome, texts.keys() | entries)):
+        root = outcome.entry.path.parent
+        if path in shared and not _works(text) and not _asking(path, codes[path], codes, shared, root, itself=True):
+            continue
         if path in shared:
             message = "this file is a script, too, and will find no process group where it is started by itself"
             finding = Finding("DDP601", "warning", 1, message, _OWN_REMEDY)
             results[path] = replace(results[path], findings=(*results[path].findings, finding))
             continue
         asked = shared if _is_script(text) else {each for each in joining if each.stem in text}
-        for module in sorted(_asking(path, text, codes, asked, outcome.entry.path.parent)):
+        for module in sorted(_asking(path, text, codes, asked, root)):
             trains = ".backward(" in text
             remedy = _COPY if module in joining else _TRAINING_REMEDY if trains else _REMEDY
             users.setdefault((module, remedy), []).append(shown(path))
@@ -101,22 +104,29 @@ def _calls_at_once(text: str) -> bool:
     return any(ast.unparse(each.func).rpartition(".")[2] in names for each in outer)
 
 
-def _asking(path: Path, text: str, codes: dict[Path, str], shared: set[Path], root: Path) -> set[Path]:
+def _asking(
+    path: Path, text: str, codes: dict[Path, str], shared: set[Path], root: Path, itself: bool = False
+) -> set[Path]:
     """Those of the shared modules in which a script may come to something that asks for a process group.
 
     Args: the script; the files of the program, as they will be; which of them ask for one somewhere; the folder that
-    the program is started in.
+    the program is started in; whether the script, as it will be, is one that is asked about, and the only one.
     """
     files = _imported(path, text, codes, root)
-    if not shared & files.keys():
+    shared = {path} if itself else shared & files.keys()
+    if not shared:
         return set()
+    guard = main_guard(parsed(text)) if itself else None
+    if guard is not None:  # all of what is started counts as reached: here that is what stands below the guard
+        files = {path: text, **files}
+        path, text = path.with_name("__main__.py"), "\n".join(map(ast.unparse, guard.body))
     try:
         _, scripts = read({path: text, **files})
     except SourceError:
-        return shared & files.keys()
+        return shared
     code = reached_code(scripts)
     if len(files) > _READ or code is None:
-        return shared & files.keys()
+        return shared
     asks = [node for node in code if any(each in ast.unparse(node) for each in _NEEDS_GROUP)]
     return {each.path for each in scripts if each.path in shared and any(node in each.parents for node in asks)}
 
@@ -145,11 +155,16 @@ def _text(path: Path) -> str:
 
 
 def _scripts_within(outcome: Outcome, converted: set[Path]) -> Iterator[tuple[Path, str]]:
-    """The files of a program, but its entry, that train or evaluate where they are started themselves."""
+    """The files of a program, but its entry, that can be started themselves."""
     for source in outcome.sources[1:]:
-        works = any(each in source.text for each in (".backward(", "DataLoader("))
-        if works and source.path not in converted and main_guard(ast.parse(source.text)) is not None:
+        may_be = "__main__" in source.text and source.path not in converted
+        if may_be and main_guard(parsed(source.text)) is not None:
             yield source.path, source.text
+
+
+def _works(text: str) -> bool:
+    """Whether a file trains or evaluates."""
+    return any(each in text for each in (".backward(", "DataLoader("))
 
 
 def _files_around(outcome: Outcome, known: set[Path]) -> Iterator[tuple[Path, str]]:

@@ -296,7 +296,7 @@ def test_new_blocks_have_the_indent_of_the_block_around_them() -> None:
     """As in Zero-DCE, whose functions have tabs and whose main block has spaces."""
     tree = ast.parse(TWO_INDENTS)
     here = next(node for node in ast.walk(tree) if isinstance(node, ast.Expr) and ast.unparse(node) == "here()")
-    edits = [Insert(here, "if e:\n    if f:\n        three()\n", ""), Guard(here, "g", "")]
+    edits: list[Edit] = [Insert(here, "if e:\n    if f:\n        three()\n", ""), Guard(here, "g", "")]
     own = "\t\tif e:\n\t\t\tif f:\n\t\t\t\tthree()\n\t\tif g:\n\t\t\there()\n"
     assert apply(TWO_INDENTS, tree, edits) == TWO_INDENTS.replace("\t\there()\n", own)
     inserted = with_insert(TWO_INDENTS, 2, code="if e:\n    three()\n")

@@ -92,6 +92,21 @@ def test_a_changed_module_that_is_a_script_itself_is_told(tmp_path: Path) -> Non
     assert float(run(tmp_path).stdout) == pytest.approx(float(before))
 
 
+@pytest.mark.parametrize(("calls", "is_told"), [("fetch('a.pt')", True), ("shown('a.pt')", False)])
+def test_a_changed_module_that_neither_trains_nor_loads_is_told_where_it_asks(
+    tmp_path: Path, calls: str, is_told: bool
+) -> None:
+    """As the networks of DeepLab, whose guards make one that is downloaded."""
+    own = "def fetch(path):\n    with open(path, 'w') as file:\n        file.write('1')\n    return path\n"
+    own += "\n\ndef shown(path):\n    return path\n"
+    put(tmp_path, tools=TOOLS, fetched=f"{own}\n\nif __name__ == '__main__':\n    print({calls})\n")
+    put(tmp_path, train=TRAIN.replace("import torch\n", "import torch\nfrom fetched import fetch\nfetch('a.pt')\n", 1))
+    said = ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path).stdout.decode()
+    assert ("fetched.py:1: this file is a script, too" in said) is is_told
+    done = subprocess.run([sys.executable, "fetched.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode != 0) is is_told
+
+
 def test_a_script_of_the_program_that_imports_a_changed_module_is_named(tmp_path: Path) -> None:
     named = VALIDATE.replace("\nif", "NAME = 'loss'\n\nif")
     put(
