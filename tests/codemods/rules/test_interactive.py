@@ -32,3 +32,19 @@ def test_questions(source: str) -> None:
 @pytest.mark.parametrize("source", ["breakpoint()", "import pdb; pdb.set_trace()"])
 def test_debuggers_are_only_mentioned(source: str) -> None:
     assert [finding.severity for finding in findings_of(RULE, source)] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("x = 1\nget_ipython().run_line_magic('matplotlib', 'inline')\nget_ipython().system('ls')", 2),
+        ("try:\n    get_ipython()\nexcept NameError:\n    pass", 0),
+        ("if 'get_ipython' in globals():\n    get_ipython().system('ls')", 0),
+        ("def get_ipython():\n    return None\nget_ipython()", 0),
+        ("from IPython import get_ipython\nget_ipython()", 0),
+    ],
+)
+def test_what_a_notebook_has_left_is_said_once(source: str, line: int) -> None:
+    found = findings_of(RULE, source)
+    assert [each.line for each in found if "NameError" in each.message] == [line] * bool(line)
+    assert all(each.severity == "warning" for each in found)

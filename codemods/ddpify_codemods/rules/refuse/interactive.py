@@ -14,7 +14,8 @@ _DEBUGGERS = frozenset({"breakpoint", "pdb.set_trace", "ipdb.set_trace", "IPytho
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Refuse calls that wait for the keyboard; warn of debuggers, which scripts keep for a day that may not come."""
+    """Refuse calls that wait for the keyboard; warn of debuggers, which scripts keep for a day that may not come, and
+    of what a notebook has left."""
     bound = {node.id for node in script.find(ast.Name) if isinstance(node.ctx, ast.Store)}
     bound |= {node.arg for node in script.find(ast.arg)} | script.defined
     for call in script.find(ast.Call):
@@ -26,6 +27,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif name in _DEBUGGERS:
             message = f"{name}() stops one process, and the others wait for it"
             yield Finding(RULE.id, "warning", call.lineno, message, "debug the script as one process")
+    commands = (call for call in script.find(ast.Call) if script.qualified(call.func) == "get_ipython")
+    asked = (ast.Try, ast.If, ast.IfExp)
+    alone = [call for call in commands if not any(isinstance(each, asked) for each in script.ancestors(call))]
+    if alone and "get_ipython" not in bound:
+        message = "get_ipython() is known in a notebook alone: started as a script, this ends with a NameError"
+        first = min(call.lineno for call in alone)
+        yield Finding(RULE.id, "warning", first, message, "take the lines of it out, which an export of a notebook has")
 
 
 RULE = Rule(
@@ -33,7 +41,7 @@ RULE = Rule(
     title="Scripts that ask questions are not converted",
     why="""\
 Started on several devices, a script has no keyboard, or only one of its processes has: the others wait for ever or
-read the end of a file (P10).""",
+read the end of a file (P10). What notebooks ask IPython for, no script has.""",
     before="""\
 import torch
 
