@@ -472,5 +472,5 @@ def may_be_several(script: Script, loop: ast.AST, over: Value) -> bool:
     inner = [each for thing in over.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner]
     names = ast.walk(loop.iter) if isinstance(loop, ast.For) else ()
     return not any(each.kind in LOCAL_ROWS - {"batch"} for each in inner) and not any(
-        is_tensor_here(script, name, lambda _: False) for name in names if isinstance(name, ast.Name)
+        is_tensor_here(script, name, lambda _, __: False) for name in names if isinstance(name, ast.Name)
     )

@@ -33,7 +33,7 @@ from .own_decisions import is_drawn
 from .own_regions import OwnRegions, counted_apart
 from .sample_entries import SampleEntries
 from .sizes import is_sizes
-from .tensor_uses import is_tensor_here
+from .tensor_uses import is_tensor_given, is_tensor_here
 from .values import (
     ADDITIVE,
     BY_DRAWN,
@@ -241,13 +241,33 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
     def is_a_tensor(self, node: ast.expr, frame: Frame) -> bool:
         """Whether what an expression holds of a batch is used as only a tensor can be."""
 
-        def is_layer(function: ast.expr) -> bool:
-            if not isinstance(function, ast.Name | ast.Attribute):
+        def takes_tensor(call: ast.Call, place: int) -> bool:
+            if not isinstance(call.func, ast.Name | ast.Attribute):
                 return False
-            modules = self.value(function, frame).only(Module)
-            return any(isinstance(each, Module) and each.name.startswith("torch.nn.") for each in modules)
+            return any(self.module_takes_tensor(each, place) for each in self.value(call.func, frame).only(Module))
 
-        return is_tensor_here(frame.script, node, is_layer)
+        return is_tensor_here(frame.script, node, takes_tensor)
+
+    def module_takes_tensor(self, module: object, place: int, around: tuple[object, ...] = ()) -> bool:
+        """Whether a module takes tensors alone at a place: a layer of torch, or a network of the program whose forward
+        does with it what only tensors can. around: the modules whose forwards call it."""
+        if not isinstance(module, Module) or module.cls is None:
+            return isinstance(module, Module) and module.name.startswith("torch.nn.")
+        forward = self.method_of(module.cls, "forward", Value(things=frozenset({module})))
+        if forward is None or isinstance(forward.node, ast.Lambda):
+            return False
+        parameters = [*forward.node.args.posonlyargs, *forward.node.args.args][1:]
+
+        def takes_tensor(call: ast.Call, at: int) -> bool:
+            of_self = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)
+            held = module.attributes.get(call.func.attr) if of_self and isinstance(call.func, ast.Attribute) else None
+            layers = frozenset() if held is None else held.only(Module)
+            outer = (*around, module)
+            return any(each not in outer and self.module_takes_tensor(each, at, outer) for each in layers)
+
+        return place < len(parameters) and is_tensor_given(
+            forward.script, forward.node, parameters[place].arg, takes_tensor
+        )
 
     def by_batches_too(
         self, place: object, node: ast.AST, loaders: frozenset[Loader], missing: str, frame: Frame

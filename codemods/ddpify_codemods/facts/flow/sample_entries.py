@@ -80,7 +80,7 @@ class SampleEntries(State):
     def takes_sample(self, over: ast.expr, frame: Frame) -> bool:
         """Whether a loop over something takes one sample in each turn, or what is of one."""
         value = self.value(over, frame)
-        if value.kind == "batch" and not value.dimensions and is_tensor_here(frame.script, over, lambda _: False):
+        if value.kind == "batch" and not value.dimensions and is_tensor_here(frame.script, over, lambda _, __: False):
             return True
         return row_of_each(value) is not None or (value.is_local and takes_samples(value))
 

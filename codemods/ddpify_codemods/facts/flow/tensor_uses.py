@@ -31,13 +31,17 @@ _OF_TENSORS = frozenset(
     }
 )
 _GIVE_SEVERAL = frozenset({"max", "min", "size"})
+_ASK = frozenset({"isinstance", "type", "hasattr"})
 _OF_SEVERAL = frozenset({"cat", "concat", "stack", "hstack", "vstack", "save", "as_tensor", "tensor"})
 
 
-def is_tensor_here(script: Script, node: ast.expr, is_layer: Callable[[ast.expr], bool]) -> bool:
+TakesTensor = Callable[[ast.Call, int], bool]  # of a call and the place of an argument: whether that is a tensor
+
+
+def is_tensor_here(script: Script, node: ast.expr, takes_tensor: TakesTensor) -> bool:
     """Whether a name, or a part of what it holds, is used as a tensor while it holds the same.
 
-    is_layer: whether a function that is called is a layer of torch, which takes tensors alone.
+    takes_tensor: whether the function of a call takes tensors alone at a place, as layers of torch do.
     """
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Attribute) and node.func.attr in _OF_TENSORS - _GIVE_SEVERAL
@@ -46,10 +50,11 @@ def is_tensor_here(script: Script, node: ast.expr, is_layer: Callable[[ast.expr]
         return False
     scope, code = script.scope(node), ast.unparse(node)
     bound = _bound(script, scope, name)
-    if code == name.id and (value := _assigned(bound, name)) is not None and is_tensor_here(script, value, is_layer):
+    value = _assigned(bound, name) if code == name.id else None
+    if value is not None and is_tensor_here(script, value, takes_tensor):
         return True
     return any(
-        _last(bound, each) == _last(bound, name) and _takes_tensors(script, each, is_layer)
+        _last(bound, each) == _last(bound, name) and _takes_tensors(script, each, takes_tensor)
         for each in names_and_parts(scope)[type(node)]
         if each is not node and (each.id if isinstance(each, ast.Name) else ast.unparse(each)) == code
     )
@@ -62,16 +67,31 @@ def _name(node: ast.expr) -> ast.Name | None:
     return node if isinstance(node, ast.Name) else None
 
 
-def _takes_tensors(script: Script, node: ast.expr, is_layer: Callable[[ast.expr], bool]) -> bool:
+def is_tensor_given(script: Script, function: ast.AST, parameter: str, takes_tensor: TakesTensor) -> bool:
+    """Whether a parameter of a function is used as a tensor, and nothing asks whether it is one."""
+    loads = (each for each in names_and_parts(function)[ast.Name] if isinstance(each, ast.Name))
+    names = [each for each in loads if each.id == parameter]
+    calls = [call for each in names if isinstance(call := script.parents[each], ast.Call)]
+    if any(isinstance(call.func, ast.Name) and call.func.id in _ASK for call in calls):
+        return False
+    return any(
+        _last(_bound(script, function, each), each) is None and _takes_tensors(script, each, takes_tensor)
+        for each in names
+    )
+
+
+def _takes_tensors(script: Script, node: ast.expr, takes_tensor: TakesTensor) -> bool:
     """Whether an expression stands where only a tensor may."""
     parent = script.parents[node]
     if isinstance(parent, ast.Attribute):
         return parent.value is node and parent.attr in _OF_TENSORS
+    if isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Tuple):  # `y[:, 0]`
+        return parent.value is node and any(isinstance(each, ast.Slice) for each in parent.slice.elts)
     if not isinstance(parent, ast.Call) or node not in parent.args:
         return False
     _, _, function = script.qualified(parent.func).rpartition(".")
     of_torch = script.qualified(parent.func).startswith("torch.") and function not in _OF_SEVERAL
-    return of_torch or is_layer(parent.func)
+    return of_torch or takes_tensor(parent, parent.args.index(node))
 
 
 def _bound(script: Script, scope: ast.AST, name: ast.Name) -> list[tuple[tuple[int, int], ast.AST]]:
