@@ -93,6 +93,14 @@ class Problem:
     loaders: frozenset[Loader] = frozenset()
 
 
+def outermost_call(frame: Frame, module: Thing) -> ast.AST | None:
+    """The call by which the forward of a module was come to, of the frame of something that it calls."""
+    callers = [frame]
+    while callers[-1].caller is not None:
+        callers.append(callers[-1].caller)
+    return next((each.call for each in reversed(callers) if module in each.owners), None)
+
+
 @dataclass(frozen=True)
 class Reduction:
     """A value that is read and has to be brought together from the ranks first."""
@@ -248,7 +256,8 @@ class FlowFacts:
     whose networks are never trained, and only evaluated; without_buffers: the trained models that are seen to have
     none; drawn_buffers: where networks register buffers that each rank draws. terms, calls: the operations by which
     losses are made that cannot be divided; calls_within: those in the
-    functions that such a call runs. joined: what these compute with, brought together from all ranks; given_of_all: the
+    functions that such a call runs; asked_whole: those of losses that read a number of their samples.
+    joined: what these compute with, brought together from all ranks; given_of_all: the
     calls of models that are given something that is made of it; joined_quietly:
     where nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without
     gradients. measuring: the calls of functions that make a number of samples of training. may_be_texts: what is read
@@ -374,6 +383,7 @@ class FlowFacts:
     terms: set[ast.expr] = field(default_factory=set)
     calls: set[ast.expr] = field(default_factory=set)
     calls_within: dict[ast.expr, set[ast.expr]] = field(default_factory=dict)
+    asked_whole: set[ast.AST | None] = field(default_factory=set)
     joined: dict[ast.expr, set[Reduction]] = field(default_factory=dict)
     given_of_all: set[ast.Call] = field(default_factory=set)
     joined_quietly: set[ast.expr] = field(default_factory=set)

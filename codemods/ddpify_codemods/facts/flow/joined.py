@@ -60,15 +60,14 @@ class Together(State):
         if is_changing(node) or last_name(node) == "range":  # over a rank's own samples
             return value
         unseen = any(map(is_unseen, function.things))
-        if not local or value.kind not in ("unknown", *LOCAL_ROWS) or not self.may_join(value.loaders):
+        asked = node in self.found.asked_whole
+        if not local or not self.may_join(value.loaders):
+            return value
+        if value.kind not in ("unknown", *LOCAL_ROWS) and not asked:
             return value
         begins = value.kind == "unknown" and not any(part.kind == "unknown" for part in local)
-        stays = self.in_forward and any(part.host for part in local)  # for a model cannot ask the others for it
-        if (
-            begins
-            and not stays
-            and any(part.kind in ("mean", "sum") and not part.host and not part.merged for part in local)
-        ):
+        stays = self.in_forward and any(part.host for part in local)  # for a forward cannot ask the others for it
+        if begins and not stays and any(map(can_be_term, local)):
             value = replace(value, terms=frozenset({node}))
         calls = frozenset().union(*(part.calls for part in local))
         inside = value.forwards - frozenset().union(*(part.forwards for part in parts))
@@ -77,7 +76,8 @@ class Together(State):
         alike = not self.in_trained_model() and not self.found.pads  # samples are as long on all ranks
         joinable = whole and not inside and alike and all(map(can_be_joined, others))
         picks = value.kind == "picked" and not any(part.kind == "picked" for part in local)
-        if (value.kind == "unknown" or unseen or picks) and joinable:
+        if (value.kind == "unknown" or unseen or picks or asked) and joinable:
+            self.found.calls |= {node} if asked else set()
             self.found.calls_within.setdefault(node, set()).update(value.calls - calls)
             return replace(value, calls=calls | {node})
         return replace(value, calls=value.calls | calls) if calls - value.calls else value
@@ -174,6 +174,11 @@ class Together(State):
 def has_samples(value: Value) -> bool:
     """Whether something has a row for each sample."""
     return value.kind in LOCAL_ROWS
+
+
+def can_be_term(value: Value) -> bool:
+    """Whether something is a mean or a sum of which a loss is made."""
+    return value.kind in ("mean", "sum") and not value.host and not value.merged
 
 
 def can_be_joined(value: Value) -> bool:

@@ -24,6 +24,7 @@ from .frames import (
     is_tuple,
     local_entries,
     local_runs,
+    outermost_call,
     settled,
 )
 from .longest import Longest
@@ -204,7 +205,9 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         if uneven and value.kind in ("mean", "size"):
             value = replace(value, kind="unknown", reason="a mean over batches, which are others on each rank")
         if self.in_forward:
-            self.found.calls |= frozenset() if self.in_trained_model() else value.calls  # a loss: of all ranks, then
+            if not self.in_trained_model():  # a loss, which may be computed of the batch of all ranks
+                self.found.calls |= value.calls
+                self.found.asked_whole.add(outermost_call(frame, self.in_forward[0]))
             self.problem(frame, node, BY_DRAWN if is_drawn(value) else BY_SAMPLES, value.loaders)
         elif value.kind not in ADDITIVE and not (gathers and self.can_be_gathered(value)):
             self.found.wanted |= value.made_at

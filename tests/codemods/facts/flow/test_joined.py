@@ -89,14 +89,18 @@ criterion = Hard()
 WITH_ITS_OWN = "optimizer = torch.optim.SGD([*model.parameters(), *criterion.parameters()], lr=0.1)\n"
 
 
-@pytest.mark.parametrize("count", ["taken.size(0)", "max(len(taken), 1)", "(y > 0).sum().item()"])
+@pytest.mark.parametrize(
+    "count", ["taken.size(0)", "max(len(taken), 1)", "(y > 0).sum().item()", "max((y > 0).sum().item(), 1)"]
+)
 def test_what_a_loss_divides_by_the_number_of_those_that_it_takes(count: str) -> None:
     """Each rank has another number; all have that of the batch of all ranks."""
     source = CRITERION.format(scale=2.0, count=count) + TRAINING.replace("F.cross_entropy", "criterion")
     assert not reasons(source) and sources_of(list(followed(source).found.joined)) == ["model(x)", "y"]
 
 
-@pytest.mark.parametrize("count", ["taken.size(0)", "max(len(taken), 1)", "(y > 0).sum().item()"])
+@pytest.mark.parametrize(
+    "count", ["taken.size(0)", "max(len(taken), 1)", "(y > 0).sum().item()", "max((y > 0).sum().item(), 1)"]
+)
 def test_a_loss_that_is_trained_itself_is_computed_by_each_rank_of_its_own(count: str) -> None:
     source = CRITERION.format(scale="nn.Parameter(torch.ones(1))", count=count)
     assert reasons(source + WITH_ITS_OWN + TRAINING.replace("F.cross_entropy", "criterion"))
