@@ -18,7 +18,7 @@ class Meter:
 
     made: of its attributes, the statements of a method that make them of numbers of this rank. reductions: the
     numbers in them, each "mean" or "sum". reads: where the attributes are read, or the object is whose attributes a
-    text shows; but for meters of an evaluation that all ranks go through whole.
+    text shows; but for meters of what each rank draws in an evaluation that all of them go through whole.
     """
 
     script: Script
@@ -65,7 +65,6 @@ def _meter(
     if not _all_seen(scripts, found, node, made, sites):
         return None
     as_they_are = found.drawn_reads - found.other_reads  # rank 0's, as other numbers of such an evaluation
-    as_they_are |= found.whole_reads - found.own_reads
     together = tuple(site for site in sites.values() if site.node not in as_they_are)
     return Meter(script, node, made, {each.node: each.kind for each in reductions}, together)
 

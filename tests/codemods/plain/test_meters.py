@@ -80,26 +80,6 @@ def test_a_meter_is_brought_together_where_it_is_read(read: str, becomes: str) -
     assert "    def over_ranks(self):\n" in code
 
 
-WHOLE = """\
-quality = Meter()
-for x, y in DataLoader(loader.dataset, batch_size=9):
-    with torch.no_grad():
-        quality.update((-torch.log10(torch.nn.functional.mse_loss(model(x), y))).item(), len(x))
-print(quality.avg)
-"""
-
-
-def test_a_meter_of_an_evaluation_that_all_ranks_go_through_is_read_as_it_is() -> None:
-    """As the one of FSRCNN, whose decibels cannot be added up; that of its losses is brought together."""
-    text = METER.format(read="print(losses.avg)", code="", bases="", update="pass", shown="") + WHOLE
-    code = convert({Path("train.py"): text}, "cpu", style="plain")[Path("train.py")].code
-    assert "print(losses.over_ranks().avg)" in code and "print(quality.avg)" in code
-    same = text.replace("quality = Meter()", "quality = losses").replace("losses.avg", "quality.avg")
-    same = same.replace("losses = Meter()", "quality = losses = Meter()")
-    code = convert({Path("train.py"): same}, "cpu", style="plain")[Path("train.py")].code
-    assert code == same or "print(quality.avg)" not in code  # it holds numbers of each rank, too
-
-
 def test_a_meter_without_numbers_keeps_the_value_that_it_begins_with() -> None:
     code = _converted("print(losses.avg)")
     assert f"        with contextlib.suppress(ZeroDivisionError):  # nothing was added yet\n{' ' * 12}meter.avg" in code

@@ -219,11 +219,9 @@ class FlowFacts:
     the first and the last time; loops are gone through twice. attributes_read: of a class and an attribute, where it is
     read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with
     "" for all attributes; drawn_reads: those of numbers that each rank has of a whole evaluation with samples of its
-    own; other_reads: those of other ones; whole_reads: those of objects that hold what all ranks have; own_reads: those
-    of objects that hold numbers of this rank. texts: the calls of format whose fields are known. parameters_of: the
-    modules that an expression is whose parameters are taken. training_forwards: the calls of models by whose gradients
-    steps are made. seeded: the libraries whose generators are surely seeded; drawn_first: those that are drawn from
-    before.
+    own; other_reads: those of other ones. texts: the calls of format whose fields are known. parameters_of: the modules
+    that an expression is whose parameters are taken. training_forwards: the calls of models by whose gradients steps
+    are made. seeded: the libraries whose generators are surely seeded; drawn_first: those that are drawn from before.
     unequal_tests: the conditions that ranks come to unequally often.
     pictures: the calls that draw samples; partial: those that can only draw this rank's. sites: the loaders that come
     to loops by an expression, each with whether the loop trains. untrained: the loops over training loaders that do not
@@ -317,8 +315,6 @@ class FlowFacts:
     attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)
     drawn_reads: set[ast.expr] = field(default_factory=set)
     other_reads: set[ast.expr] = field(default_factory=set)
-    whole_reads: set[ast.expr] = field(default_factory=set)
-    own_reads: set[ast.expr] = field(default_factory=set)
     texts: set[ast.Call] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
     # Numbers that all ranks have, where they meet one of a rank in arithmetic (None), or by what else they are divided.

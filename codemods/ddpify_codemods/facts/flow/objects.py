@@ -228,8 +228,6 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
         reads = self.found.attributes_read.setdefault((thing.cls.node, name), set())
         reads.add(Site(frame.script, node) if is_seen else None)
         value = thing.attributes[name]
-        is_own = any(each.is_local or each.pending for each in entries(thing.attributes.values()))
-        (self.found.own_reads if is_own else self.found.whole_reads).add(node)
         if is_drawn(value):
             self.found.drawn_reads.add(node)
         elif value.constant is None:  # what it begins with, or numbers that are brought together
