@@ -128,6 +128,7 @@ class Libraries(LibraryResults, Told, ParallelStates):
                 modules = self.trained_by([*args[:1], *(keywords[each] for each in keywords.keys() & _TRAINED)])
             if node in self.idle:
                 return of(OptimizerValue(node, ()))
+            self.is_told(node, [*args, *keywords.values()], frame)
             if modules:
                 if self.gets_bare_tensor(node, frame):
                     self.problem(frame, node, _BARE)

@@ -397,6 +397,7 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument, value, frame)
         if isinstance(thing, OptimizerValue) and name == "add_param_group":
+            self.is_told(node, given, frame)
             known = {root_of(each) for each in self.found.trained}
             if any(root_of(each) not in known for each in self.trained_by(given)):
                 self.problem(frame, node, "an optimizer gets parameters of another model here, which is not wrapped")

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..bindings import names_in
 from ..eager import is_move
 from ..origins import sources
 from ..script import Script
 from .expressions import Expressions
-from .frames import Frame, Freeze, Problem
-from .values import SAME, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
+from .frames import Frame, Freeze, Problem, local_entries
+from .values import SAME, Function, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
 
 _LAYERS = frozenset({"children", "modules", "named_children", "named_modules", "parameters", "named_parameters"})
 _AT_REST = frozenset({"load_state_dict", "state_dict", "zero_grad"})  # methods of an optimizer that takes no step
 _TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
 FROZEN_LATE = "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see"
+_WITH_PARAMETERS = "parameters are given to an optimizer here together with numbers that each rank has others of"
 _FROZEN = "whether a model has frozen parameters here cannot be told"
 
 
@@ -101,6 +102,28 @@ class Training(Expressions):
                     self.found.in_use.add(thing.call)
                 if isinstance(thing, OptimizerValue | Parameters):
                     self.takes({root_of(module).made for module in thing.modules})
+
+    def is_told(self, node: ast.Call, given: Sequence[Value], frame: Frame) -> None:
+        """An optimizer, or what changes its learning rate, is told numbers beside parameters: those of all ranks."""
+        differ = any(value.is_local or local_entries(value) for value in given)
+        waiting = [*node.args, *(word.value for word in node.keywords)] if differ else []
+        while waiting:
+            part = waiting.pop(0)
+            if isinstance(part, ast.Tuple | ast.List):
+                waiting += part.elts
+            elif isinstance(part, ast.Dict):  # a group of parameters
+                waiting += part.values
+            elif isinstance(part, ast.Starred):
+                waiting.append(part.value)
+            elif (value := self.value(part, frame)).is_local or local_entries(value):
+                if self.parameters_in([value]):
+                    self.problem(frame, part, _WITH_PARAMETERS)
+                else:
+                    self.demand(part, value, frame)
+        for name, value in (each for function in given for each in _read_by(function)):
+            if value.is_local:
+                reason = f"what is called in each step reads `{name}`, of which each rank has another one"
+                self.problem(frame, node, reason, value.loaders)
 
     def makes_optimizer(self, node: ast.Call, modules: Iterable[Module]) -> None:
         """An optimizer is made; models are wrapped before."""
@@ -262,3 +285,16 @@ def leaves_outputs(script: Script, call: ast.Call, result: Value) -> bool:
     names = [part.id for part in target.elts if isinstance(part, ast.Name)]
     read = {node.id for node in script.find(ast.Name) if isinstance(node.ctx, ast.Load)}
     return len(names) < len(target.elts) or any(name.startswith("_") or name not in read for name in names)
+
+
+def _read_by(value: Value) -> Iterator[tuple[str, Value]]:
+    """What functions read by a name that is not their own: `lambda epoch: 1 / (n + epoch)`."""
+    for thing in value.things:
+        if not isinstance(thing, Function) or not isinstance(thing.closure, Frame):
+            continue
+        names = [each for each in ast.walk(thing.node) if isinstance(each, ast.Name)]
+        own = {each.arg for each in ast.walk(thing.node.args) if isinstance(each, ast.arg)}
+        own |= {each.id for each in names if not isinstance(each.ctx, ast.Load)}
+        for name in {each.id for each in names} - own:
+            if (owner := thing.closure.owner(name)) is not None:
+                yield name, owner.names[name]

@@ -102,3 +102,60 @@ def test_a_forward_that_freezes_or_unfreezes_a_layer(requires: str) -> None:
 def test_a_forward_that_unfreezes_what_was_frozen_when_it_was_wrapped(requires: str) -> None:
     source = FREEZING.replace(LAYER, f"{LAYER}        self.layer.requires_grad_(False)\n").format(requires) + TRAINING
     assert any("frozen or unfrozen" in each for each in reasons(source)) is (requires != "False")
+
+
+NOISY = """\
+model = nn.Sequential(nn.Dropout(0.2), nn.Linear(4, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+DRAWS = """\
+n = int(10 * torch.rand(1).item())
+m = 3
+groups = [{"params": model.parameters(), "lr": torch.rand(1).item()}]
+def warm(epoch):
+    return 1 / (n + epoch)
+def steady(epoch):
+    n = 3
+    return 1 / (n + epoch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "shared"),
+    [
+        *(("torch.optim.SGD(model.parameters(), lr=n)", ["n"]), ("torch.optim.SGD(model.parameters(), n)", ["n"])),
+        ("torch.optim.Adam(model.parameters(), lr=m, betas=(0.5, 1 / n))", ["1 / n"]),
+        ("torch.optim.SGD([{'params': model.parameters(), 'lr': 2 * n}], lr=0.1)", ["2 * n"]),
+        ("getattr(torch.optim, 'SGD')(model.parameters(), lr=n)", ["n"]),
+        ("torch.optim.lr_scheduler.StepLR(optimizer, step_size=n)", ["n"]),
+        ("torch.optim.lr_scheduler.MultiStepLR(optimizer, [m, n])", ["n"]),
+        ("optimizer.add_param_group({'params': [], 'lr': n})", ["n"]),
+        ("torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 1 / (m + n))", []),
+        ("torch.optim.lr_scheduler.LambdaLR(optimizer, steady)", []),
+        ("torch.optim.lr_scheduler.StepLR(optimizer, step_size=m)", []),
+        ("torch.optim.SGD(model.parameters(), lr=m)", []),
+    ],
+)
+def test_numbers_that_an_optimizer_is_told_are_those_of_all_ranks(made: str, shared: list[str]) -> None:
+    found = followed(NOISY + TRAINING + DRAWS + made + "\n")
+    assert [ast.unparse(each) for each in found.found.of_rank_0] == shared and not found.problems
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.optim.SGD(groups, lr=0.1)",
+        "torch.optim.SGD(model.parameters(), lr=torch.rand(1))",
+        "torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (n + epoch))",
+        "torch.optim.lr_scheduler.LambdaLR(optimizer, warm)",
+    ],
+)
+def test_numbers_of_a_rank_that_an_optimizer_cannot_be_told_are_refused(made: str) -> None:
+    assert not reasons(NOISY + TRAINING + DRAWS) and reasons(NOISY + TRAINING + DRAWS + made + "\n")
+
+
+def test_a_factor_of_the_learning_rate_that_is_a_loss_is_the_mean_of_all_ranks() -> None:
+    step = "        torch.optim.lr_scheduler.ExponentialLR(optimizer, loss.item()).step()\n"
+    found = followed(TRAINING + step)
+    (reductions,) = found.found.reductions.values()
+    assert {each.kind for each in reductions} == {"mean"} and not found.problems
