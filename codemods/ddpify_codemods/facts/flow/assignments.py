@@ -96,6 +96,10 @@ class Assignments(Branches):
         if into_tensor and isinstance(item, ast.Name | ast.Attribute) and isinstance(node.target, ast.Subscript):
             index = self.value(node.target.slice, frame)
             result = combined(node.op, before, added) if added.is_local else before
+            if before.kind == "rows_second" and added.is_local:  # `outputs[0, :, :] += h`, one of the steps
+                taken = self.value(node.target, frame)
+                if taken.kind == combined(node.op, taken, added).kind == "rows":
+                    result = replace(made_of("rows_second", [before, added]), dimensions=before.dimensions)
             if before.kind in ("batch", "rows") and not rows and self.is_fixed(node.target.slice, before, added, frame):
                 result = made_of("unknown", [before, added], reason=COUPLES)
             if _chooses(index, before) and not (rows and (self.in_forward or result.is_local)):

@@ -103,3 +103,32 @@ def test_what_a_loop_over_drawn_numbers_adds_up_is_no_sum_over_ranks(adds: str, 
 def test_what_a_loop_over_drawn_numbers_adds_up_of_a_batch_is_refused() -> None:
     noise = "        for each in torch.rand(3):\n            total += loss.item()\n            print(total)\n"
     assert reasons(NOISY + TRAINING + noise)
+
+
+STEPS = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(4, 8, 2)
+        self.out = nn.Linear(8, 3)
+    def forward(self, x):
+        outputs, (hidden, cell) = self.rnn(x.unsqueeze(0).repeat(3, 1, 1))
+        h = hidden[-1, :, :]
+        outputs = outputs * 1
+        {}
+        return self.out(outputs[0, :, :])
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("adds", "fine"),
+    [
+        *(("outputs[0, :, :] += h", True), ("outputs[0] *= h", True), ("outputs[-1, :, 1:] -= h[:, 1:]", True)),
+        *(("outputs[0, :, :] += 1", True), ("outputs[0, :, :] += h.mean()", False), ("outputs += h", False)),
+        *(("outputs[0, :4, :] += h", False), ("outputs[0, :, :] += h.mean(0)", False), ("outputs[:1] += h", False)),
+    ],
+)
+def test_one_of_the_steps_that_lie_before_the_samples_gets_something_added(adds: str, fine: bool) -> None:
+    assert (undivided(STEPS.format(adds) + TRAINING) == []) is fine
