@@ -244,8 +244,8 @@ class Calls(Methods):
             return function.things
         others = {thing for thing in own - taking if isinstance(thing, Module)}
         self.not_taking |= others
-        for model in {root_of(each).made for each in others} if ends_the_run(frame, None) else ():
-            self.gradients = self.gradients.called(model)
+        if others and ends_the_run(frame, None):
+            self.gradients = self.gradients.awaits({root_of(each).made for each in others})
         return function.things - (own - taking)
 
     def is_of_library(self, called: ast.expr, frame: Frame) -> bool:

@@ -23,9 +23,10 @@ class Gradients:
     awaited: frozenset[Made] = frozenset()
     frozen: Mapping[Made, bool | None] = field(default_factory=dict)
 
-    def called(self, model: Made) -> Gradients:
-        """After its wrapper has been called."""
-        return replace(self, awaited=self.awaited | {model})
+    def awaits(self, models: Iterable[Made]) -> Gradients:
+        """After their wrappers have been called, or where nothing is to be said of the next backward pass: the run has
+        ended, or something else is refused."""
+        return replace(self, awaited=self.awaited.union(models))
 
     def passed(self, model: Made, backward: ast.Call) -> Gradients:
         """After a backward pass has gone through it."""

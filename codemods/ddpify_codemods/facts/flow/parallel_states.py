@@ -32,8 +32,7 @@ class ParallelStates(State):
         models = {root_of(each).made for each in model.only(Module) if isinstance(each, Module)} & self.trained
         if models:
             self.problem(frame, node, _COPIED)
-        for each in models:  # that is why no wrapper is seen to be called
-            self.gradients = self.gradients.called(each)
+        self.gradients = self.gradients.awaits(models)  # that is why no wrapper is seen to be called
 
     def asks_for_keys(self, name: str, owner: Value, node: ast.Call, frame: Frame) -> None:
         """A method is called, of a model or of what holds one: its keys have `module.` in them, or begin with it."""

@@ -68,7 +68,7 @@ class Training(Expressions):
         if node in self.wrapped_calls:
             if model in self.gradients.awaited:
                 self.found.repeated.add(model)
-            self.gradients = self.gradients.called(model)
+            self.gradients = self.gradients.awaits([model])
 
     def steps(self, owner: Value, name: str, node: ast.Call, frame: Frame) -> None:
         """A method of an optimizer, or of a model, that may take its gradients, set them to zero, or move it."""

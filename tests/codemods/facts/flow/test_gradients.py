@@ -17,11 +17,11 @@ def test_passes_are_left_until_they_are_zeroed() -> None:
 
 
 def test_a_wrapper_averages_the_pass_after_its_call_and_no_other() -> None:
-    called = Gradients().called(ONE)
+    called = Gradients().awaits([ONE])
     assert called.awaited == {ONE} and called.passed(ONE, FIRST).awaited == frozenset()
 
 
 def test_one_of_two_ways() -> None:
-    either = Gradients().passed(ONE, FIRST).froze([ONE], True).or_else(Gradients().called(ONE).passed(ONE, SECOND))
+    either = Gradients().passed(ONE, FIRST).froze([ONE], True).or_else(Gradients().awaits([ONE]).passed(ONE, SECOND))
     assert either.left[ONE] == {FIRST, SECOND} and either.awaited == frozenset()
     assert either.frozen[ONE] is None
