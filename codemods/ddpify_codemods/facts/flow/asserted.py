@@ -4,12 +4,17 @@ raises ends the run, as one process would have."""
 from __future__ import annotations
 
 import ast
+import builtins
 
 from .frames import Frame, ancestors
+from .handlers import ENDS
+from .values import Class
 
 _UPPER = (ast.Lt, ast.LtE)
 _LOWER = (ast.Gt, ast.GtE)
 _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+_LEAVE = (ast.Return, ast.Break, ast.Continue)
+_OF_LOOPS = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
 def parts(test: ast.expr, negated: bool = False) -> list[ast.expr] | None:
@@ -56,22 +61,73 @@ def _name(node: ast.expr) -> str:
     return ""
 
 
-def may_be_caught(frame: Frame) -> bool:
-    """Whether what is raised in a frame may be caught by the program, and the rank go on."""
+def may_be_caught(frame: Frame, raised: ast.AST) -> bool:
+    """Whether what a statement raises in a frame may be caught by the program, and the rank go on."""
+    error = _raised(frame, raised)
     place: Frame | None = frame
     while place is not None:
         around = ancestors(place.script, place.statement, place.node) if place.statement is not None else ()
-        if any(isinstance(each, ast.Try | ast.TryStar) and each.handlers for each in around):
+        if any(_catches(each, error, place) for each in around):
             return True
         place = place.caller
     return False
 
 
-def ends_the_run(frame: Frame, raised: ast.stmt | None) -> bool:
-    """Whether what is raised in a frame surely ends the run: nothing catches it, no loop takes it for its end, and no
-    context manager but those of torch may pass over it."""
-    called = raised.exc if isinstance(raised, ast.Raise) else None
-    if called is not None and ast.unparse(called).startswith(("StopIteration", "GeneratorExit", "StopAsyncIteration")):
+def _catches(node: ast.stmt, error: type[BaseException] | None, frame: Frame) -> bool:
+    """Whether a `try` may catch an exception, or pass over it: `finally: continue`."""
+    if not isinstance(node, ast.Try | ast.TryStar):
+        return False
+    if any(isinstance(part, _LEAVE) for each in node.finalbody for part in ast.walk(each)):
+        return True
+    if error is None or isinstance(node, ast.TryStar):
+        return bool(node.handlers)
+    types = [each for handler in node.handlers for each in _types(handler)]
+    caught = [_built_in(each, frame) if each is not None else None for each in types]
+    return any(each is None or issubclass(error, each) for each in caught)
+
+
+def _types(handler: ast.ExceptHandler) -> list[ast.expr | None]:
+    return [*handler.type.elts] if isinstance(handler.type, ast.Tuple) else [handler.type]
+
+
+def _raised(frame: Frame, raised: ast.AST) -> type[BaseException] | None:
+    """The exception of Python that a statement raises, or that the class of its exception is derived from; None where
+    that is not seen."""
+    if isinstance(raised, ast.Raise):
+        called = raised.exc.func if isinstance(raised.exc, ast.Call) else raised.exc
+        return _built_in(called, frame) if called is not None else None
+    if isinstance(raised, ast.Assert):
+        return AssertionError
+    return SystemExit if exits(frame, raised) else TypeError  # a call that gives what is not taken
+
+
+def _built_in(name: ast.expr, frame: Frame, depth: int = 4) -> type[BaseException] | None:
+    """The exception of Python that a name stands for, or that a class of the file is derived from."""
+    if not isinstance(name, ast.Name):
+        return None
+    owner = frame.owner(name.id)
+    if owner is not None:
+        things = [*owner.names[name.id].things]
+        cls = things[0] if len(things) == 1 and depth else None
+        if not isinstance(cls, Class) or cls.script is not frame.script or len(cls.node.bases) != 1:
+            return None
+        return _built_in(cls.node.bases[0], frame, depth - 1)
+    found = getattr(builtins, name.id, None) if frame.script.qualified(name) == name.id else None
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+
+
+def exits(frame: Frame, node: ast.AST) -> bool:
+    """Whether a statement is a call that ends the run: `sys.exit(1)`."""
+    called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    own = isinstance(called, ast.Name) and frame.owner(called.id) is not None and called.id not in frame.script.imported
+    return called is not None and not own and frame.script.qualified(called) in ENDS
+
+
+def ends_the_run(frame: Frame, raised: ast.AST) -> bool:
+    """Whether what a statement raises in a frame surely ends the run: nothing catches it, no loop takes it for its end,
+    and no context manager but those of torch may pass over it."""
+    error = _raised(frame, raised)
+    if isinstance(raised, ast.Raise) and raised.exc is not None and (error is None or issubclass(error, _OF_LOOPS)):
         return False
     place: Frame | None = frame
     while place is not None:
@@ -82,4 +138,4 @@ def ends_the_run(frame: Frame, raised: ast.stmt | None) -> bool:
             if not all(name.startswith(("torch.", "tqdm.")) or name == "open" for name in names):
                 return False
         place = place.caller
-    return not may_be_caught(frame)
+    return not may_be_caught(frame, raised)

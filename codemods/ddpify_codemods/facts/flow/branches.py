@@ -93,10 +93,10 @@ class Branches(Calls):
             if name in frame.names:
                 frame.names[name] = self.after_own_decision(frame.names[name], frame, node)
 
-    def asserts(self, test: ast.expr, negated: bool, frame: Frame, raised: ast.stmt | None = None) -> Value:
+    def asserts(self, test: ast.expr, negated: bool, frame: Frame, raised: ast.stmt) -> Value:
         """What is raised after unless a condition holds; negated: if it does. A rank need not ask the others whether it
         holds for all samples; raised: the statement that does."""
-        several = parts(test, negated) if not may_be_caught(frame) else None
+        several = parts(test, negated) if not may_be_caught(frame, raised) else None
         values = [self.value(each, frame) for each in several or ()]
         if several is None or any(value.kind in ADDITIVE for value in values):
             value = self.value(test, frame)

@@ -244,7 +244,7 @@ class Calls(Methods):
             return function.things
         others = {thing for thing in own - taking if isinstance(thing, Module)}
         self.not_taking |= others
-        if others and ends_the_run(frame, None):
+        if others and ends_the_run(frame, node):
             self.gradients = self.gradients.awaits({root_of(each).made for each in others})
         return function.things - (own - taking)
 

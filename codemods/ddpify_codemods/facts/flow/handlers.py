@@ -7,7 +7,7 @@ import ast
 from ..script import Script
 
 GOES_ON = "a rank that goes on after an exception leaves the others waiting in their backward pass"
-_ENDS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
+ENDS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 
 
 def stops(script: Script, handler: ast.ExceptHandler) -> bool:
@@ -30,7 +30,7 @@ def _end(script: Script, body: list[ast.stmt], leaves: bool) -> bool:
     if isinstance(last, ast.If):
         return bool(last.orelse) and all(_end(script, each, leaves) for each in (last.body, last.orelse))
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
-        return script.qualified(last.value.func) in _ENDS
+        return script.qualified(last.value.func) in ENDS
     return isinstance(last, ast.Raise) or (leaves and isinstance(last, ast.Break | ast.Return))
 
 

@@ -369,7 +369,7 @@ class Follower(Generators):
             self.value(node.exc, frame)
 
     def do_assert(self, node: ast.Assert, frame: Frame) -> None:
-        self.asserts(node.test, False, frame)
+        self.asserts(node.test, False, frame, node)
 
     def do_delete(self, node: ast.Delete, frame: Frame) -> None:
         for target in node.targets:

@@ -229,3 +229,51 @@ def test_what_raises_may_be_caught_and_the_run_go_on(around: str) -> None:
     rest = "\nexcept ValueError:\n    pass\n" if around == "try" else "\n"
     caught = "import sys\n" + f"{around}:\n" + "\n".join(f"    {line}" for line in body.splitlines()) + rest
     assert any("two backward" in each for each in reasons("loss = torch.zeros(())\n" + caught))
+
+
+LOOP = "loss = torch.zeros(())\n" + ONE_OF
+
+
+@pytest.mark.parametrize(
+    ("raised", "fine"),
+    [
+        *(("raise Wrong(1)", True), ("raise KeyError", True), ("raise Done", False), ("raise Renamed()", False)),
+        *(("raise Stop", False), ("raise unknown.Error(1)", False), ("raise ValueError(1) from None", True)),
+    ],
+)
+def test_an_exception_that_a_loop_takes_for_its_end_does_not_end_the_run(raised: str, fine: bool) -> None:
+    classes = "from builtins import StopIteration as Renamed\nimport unknown\nStop = StopIteration\n"
+    classes += "class Done(StopIteration):\n    pass\nclass Wrong(ValueError):\n    pass\n"
+    assert any("two backward" in each for each in reasons(classes + LOOP.format(raised))) is not fine
+
+
+@pytest.mark.parametrize(
+    ("raised", "handler", "fine"),
+    [
+        ("raise ValueError", "except KeyboardInterrupt:\n    print(0)", True),
+        ("raise ValueError", "except (KeyboardInterrupt, OSError):\n    print(0)", True),
+        ("raise ValueError", "finally:\n    print(0)", True),
+        ("raise KeyboardInterrupt", "except KeyboardInterrupt:\n    print(0)", False),
+        ("raise Stopped", "except KeyboardInterrupt:\n    print(0)", False),
+        ("raise ValueError", "except Stopped:\n    print(0)", True),
+        ("raise ValueError", "except Exception:\n    print(0)", False),
+        ("raise ValueError", "except (OSError, *others):\n    print(0)", False),
+        ("raise ValueError", "except:\n    print(0)", False),
+        ("raise ValueError", "except unknown.Error:\n    print(0)", False),
+    ],
+)
+def test_a_handler_catches_what_its_class_says(raised: str, handler: str, fine: bool) -> None:
+    code = LOOP.format(raised).partition("for epoch")
+    body = "\n".join(f"    {line}" for line in (code[1] + code[2]).splitlines())
+    stopped = "import unknown\nothers = [ValueError]\nclass Stopped(KeyboardInterrupt):\n    pass\n"
+    found = reasons(f"{stopped}{code[0]}try:\n{body}\n{handler}\n")
+    assert any("two backward" in each for each in found) is not fine
+
+
+@pytest.mark.parametrize("left", ["continue", "break"])
+def test_a_finally_that_leaves_its_loop_passes_over_what_is_raised(left: str) -> None:
+    head, _, body = LOOP.format("raise ValueError").partition("        optimizer.zero_grad()\n")
+    tried = "\n".join(f"    {line}" for line in ("        optimizer.zero_grad()\n" + body).splitlines())
+    passed = f"{head}        try:\n{tried}\n        finally:\n            {{}}\n"
+    assert any("two backward" in each for each in reasons(passed.format(left)))
+    assert not any("two backward" in each for each in reasons(passed.format("print(0)")))
