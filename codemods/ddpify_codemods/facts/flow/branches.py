@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from ..header import main_guard
-from .asserted import ends_the_run, may_be_caught, parts
+from .asserted import ends_the_run, exits, may_be_caught, parts
 from .calls import Calls, differs
 from .class_tests import known_ways
 from .exhaustive import is_exhaustive, may_leave
@@ -55,7 +55,8 @@ class Branches(Calls):
 
     def goes_no_further(self, body: Sequence[ast.stmt], frame: Frame) -> bool:
         """Whether no backward pass below comes after a block: it ends the turn of a loop, or the run."""
-        return ends_turn(body) or (bool(body) and isinstance(body[-1], ast.Raise) and ends_the_run(frame, body[-1]))
+        raises = bool(body) and (isinstance(body[-1], ast.Raise) or exits(frame, body[-1]))
+        return ends_turn(body) or (raises and ends_the_run(frame, body[-1]))
 
     def counting(self, counts: list[int], names: Mapping[str, Value], block: Sequence[ast.stmt], frame: Frame) -> None:
         """Follow a way of which something is known, and count the backward passes until its end.
@@ -123,11 +124,15 @@ class Branches(Calls):
                 frame.names[name] = subject
         if first.guard is not None:
             self.decided(first.guard, self.value(first.guard, frame), frame)
-        elif isinstance(first.pattern, ast.MatchAs) and first.pattern.pattern is None:  # case _
+        elif _takes_all(first):
             self.block(first.body, frame)
             return
         ends = leaves(first.body), False
-        self.either(frame, lambda: self.block(first.body, frame), lambda: self.cases(others, subject, frame), ends)
+        all_end = any(map(_takes_all, others)) and all(self.goes_no_further(each.body, frame) for each in others)
+        turns = self.goes_no_further(first.body, frame), all_end
+        self.either(
+            frame, lambda: self.block(first.body, frame), lambda: self.cases(others, subject, frame), ends, turns
+        )
 
     def either(
         self,
@@ -208,3 +213,8 @@ def leaves(body: Sequence[ast.stmt]) -> bool:
 def ends_turn(body: Sequence[ast.stmt]) -> bool:
     """Whether a block always ends a turn of the loop around it."""
     return bool(body) and isinstance(body[-1], ast.Continue | ast.Break)
+
+
+def _takes_all(case: ast.match_case) -> bool:
+    """Whether a case takes whatever is left: `case _`."""
+    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None

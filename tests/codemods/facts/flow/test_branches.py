@@ -277,3 +277,40 @@ def test_a_finally_that_leaves_its_loop_passes_over_what_is_raised(left: str) ->
     passed = f"{head}        try:\n{tried}\n        finally:\n            {{}}\n"
     assert any("two backward" in each for each in reasons(passed.format(left)))
     assert not any("two backward" in each for each in reasons(passed.format("print(0)")))
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "fine"),
+    [
+        *(("sys.exit(1)", True), ("exit()", True), ("sys.exc_info()", False), ("quit(loss)", True)),
+        ("try:\n                sys.exit(1)\n            except SystemExit:\n                pass", False),
+    ],
+)
+def test_a_way_that_exits_leaves_no_gradients(otherwise: str, fine: bool) -> None:
+    assert any("two backward" in each for each in reasons(LOOP.format(otherwise))) is not fine
+    own = "def exit():\n    pass\n" + LOOP.format("exit()")
+    assert any("two backward" in each for each in reasons(own))
+
+
+@pytest.mark.parametrize(
+    ("last", "fine"),
+    [
+        *(("case _:\n                raise ValueError", True), ("case _:\n                sys.exit(1)", True)),
+        *(("case 4:\n                raise ValueError", False), ("case _:\n                print(1)", False)),
+        ("case 4:\n                raise KeyError\n            case _:\n                raise ValueError", True),
+        ("case _ if sys.argv:\n                raise ValueError", False),
+    ],
+)
+def test_the_last_case_of_a_match_may_end_the_run(last: str, fine: bool) -> None:
+    start = LOOP.partition("        if len")[0]
+    cases = f"""\
+        match len(sys.argv):
+            case 2:
+                loss = F.cross_entropy(model(x), y)
+            case 3:
+                loss = F.multi_margin_loss(model(x), y)
+            {last}
+        loss.backward()
+        optimizer.step()
+"""
+    assert any("two backward" in each for each in reasons(start + cases)) is not fine
