@@ -13,8 +13,6 @@ from .meetings import meeting
 from .own_decisions import is_drawn
 from .own_sizes import batch_sizes
 from .reading import Reading
-from .scopes import parameters_of
-from .signatures import argument
 from .texts import is_part
 from .values import COUPLES, LOCAL_ROWS, SAME, Items, Value, made_of
 
@@ -129,18 +127,21 @@ def _texts(node: ast.expr) -> set[str]:
 def _texts_given(node: ast.expr, frame: Frame) -> set[str]:
     """The texts in a list that a call writes out for a parameter with which its function does nothing but ask for them:
     `if "loss" in wanted`, called by `measure(y, out, wanted=["accuracy"])`; empty for others."""
-    function, call, script = frame.node, frame.call, frame.script
-    if not isinstance(node, ast.Name) or not isinstance(function, ast.FunctionDef) or not isinstance(call, ast.Call):
+    function, call, value = frame.node, frame.call, frame.names.get(node.id) if isinstance(node, ast.Name) else None
+    if value is None or not isinstance(function, ast.FunctionDef) or not isinstance(call, ast.Call):
         return set()
-    uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == node.id]
-    asks = [script.parents[each] for each in uses]
+    written = [thing.written for thing in value.things if isinstance(thing, Items)]
+    of_call = written[0] if len(written) == len(value.things) == 1 and written[0] in _arguments(call) else None
+    if of_call is None or last_name(call.func) != function.name:
+        return set()
+    uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == ast.unparse(node)]
+    asks = [frame.script.parents[each] for each in uses]
     only_asks = all(isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.In | ast.NotIn) for each in asks)
-    callers = [script, *([frame.caller.script] if frame.caller is not None else [])]
-    stored = {each.id for one in callers for each in one.find(ast.Name) if not isinstance(each.ctx, ast.Load)}
-    if not only_asks or last_name(call.func) != function.name or function.name in stored:
-        return set()
-    given = argument(function, node.id, call) if node.id in parameters_of(function) else None
-    return _texts(given) if isinstance(given, ast.List | ast.Tuple | ast.Set) else set()
+    return _texts(of_call) if only_asks else set()
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(word.value for word in call.keywords)]
 
 
 def _are_of_a_batch(node: ast.Compare, values: list[Value]) -> bool:

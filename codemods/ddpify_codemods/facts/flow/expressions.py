@@ -407,12 +407,13 @@ class Expressions(OwnOperators, TakenParts):
             return of(Items("tuple", {0: self.part(values[0], 0), **dict.fromkeys(range(1, _DIMENSIONS), rest)}, rest))
         if shape == "tuple":
             known = dict(enumerate(values))
-            return of(Items("tuple", known))
+            return of(Items("tuple", known, written=node))
         if any(isinstance(part, ast.Starred) for part in node.elts):
             return self.listed(node.elts, values)
         for value in values:
             rest = value if rest is None else join(rest, value)
-        return replace(of(Items("list", {}, rest, in_order=not values, mixed=is_record(values))), zero=not values)
+        made = Items("list", {}, rest, in_order=not values, mixed=is_record(values), written=node)
+        return replace(of(made), zero=not values)
 
     on_list = on_tuple
 

@@ -209,7 +209,8 @@ class Items:
     in_order: whether it began as `[]`, and none went. on_every_rank: whether some were put in by a loop over an
     evaluation that every rank goes through as a whole. lengthened: the loaders by whose samples or batches each rank
     puts in a number of entries of its own; apart: whether it may do so by what it has drawn. mixed: whether it is a
-    record of numbers of this rank and of what all ranks have, `[epoch, loss.item()]`."""
+    record of numbers of this rank and of what all ranks have, `[epoch, loss.item()]`. written: the expression that
+    writes a list out."""
 
     shape: Literal["tuple", "list", "dict"]
     known: dict[object, Value] = field(default_factory=dict)
@@ -224,6 +225,7 @@ class Items:
     lengthened: frozenset[Loader] = frozenset()
     apart: bool = False
     mixed: bool = False
+    written: ast.expr | None = None
 
     def all(self) -> list[Value]:
         """Every entry."""

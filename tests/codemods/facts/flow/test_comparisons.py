@@ -121,3 +121,45 @@ def test_texts_are_asked_for_in_a_list_that_the_call_writes_out(
         source += 'loss_of = functools.partial(loss_of, wanted=["first"])\n'
         call = "loss_of(model(x), y=y)"
     assert bool(undivided(source + TRAINING.replace("F.cross_entropy(model(x), y)", call))) is not known
+
+
+METHODS = """\
+class Losses:
+    def compute(this, wanted, also, out, y):
+        loss = F.cross_entropy(out, y)
+        if "first" in wanted:
+            loss = loss + out[:2].sum()
+        return loss * 2 if "second" in also else loss
+
+
+class Trainer:
+    def __init__(self):
+        self.compute = functools.partial(compute, ["first"])
+
+
+def compute(wanted, also, out, y):
+    loss = F.cross_entropy(out, y)
+    if "first" in wanted:
+        loss = loss + out[:2].sum()
+    return loss * 2 if "second" in also else loss
+
+
+losses, trainer = Losses(), Trainer()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "known"),
+    [
+        ('losses.compute(["mean"], ["mean"], model(x), y)', True),
+        ('losses.compute(["mean"], also=("second",), out=model(x), y=y)', True),
+        ('losses.compute(["first"], ["mean"], model(x), y)', False),
+        ('Losses.compute(losses, ["mean"], ["first"], model(x), y)', True),
+        ('losses.compute(["mean", str(epoch)], ["mean"], model(x), y)', False),
+        ('Losses.compute(losses, ["first"], ["mean"], model(x), y)', False),
+        ('trainer.compute(["mean"], model(x), y)', False),
+    ],
+)
+def test_texts_are_those_of_the_parameter_that_gets_them(call: str, known: bool) -> None:
+    source = "import functools\n\n\n" + METHODS + TRAINING.replace("F.cross_entropy(model(x), y)", call)
+    assert bool(undivided(source)) is not known
