@@ -10,11 +10,12 @@ from ..script import Script
 _ADDS = frozenset({"append", "extend", "insert", "add_param_group"})
 _OF_MODULES = frozenset({"parameters", "named_parameters"})
 _DEPTH = 4
+TRAINED = frozenset({"params", "parameters"})  # arguments of an optimizer's class
 
 
 def parameters_given(call: ast.Call) -> list[ast.expr]:
     """What an optimizer's class is given to train."""
-    named = [keyword.value for keyword in call.keywords if keyword.arg in ("params", "parameters", "param_group")]
+    named = [word.value for word in call.keywords if word.arg in (*TRAINED, "param_group", None)]  # None: `**options`
     return [*call.args[:1], *named]
 
 
@@ -54,7 +55,7 @@ def _is_of_module(script: Script, call: ast.Call) -> bool:
 def _given_to(script: Script, name: str) -> Iterator[ast.expr]:
     """What a variable is given, or what is added to it."""
     for node in script.find(ast.Assign):
-        if name in map(ast.unparse, node.targets):
+        if any(ast.unparse(each) in (name, f"{name}['params']") for each in node.targets):
             yield node.value
     for typed in script.find(ast.AnnAssign):
         if typed.value is not None and ast.unparse(typed.target) == name:

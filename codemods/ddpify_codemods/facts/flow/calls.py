@@ -156,7 +156,7 @@ class Calls(Methods):
         if self.without_gradients or _last(node.func) in _WITHOUT_GRADIENTS:
             return cut(found)
         if own:
-            self.takes_parameters(node, args, found)
+            self.takes_parameters(node, args, keywords, found)
         if own and found.only(Loader):
             self.made_loaders[node] = found
             self.may_load_otherwise(found, node, frame)

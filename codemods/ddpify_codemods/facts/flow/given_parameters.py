@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..script import Script
-from .bare_tensors import bare_tensors, parameters_given
+from .bare_tensors import TRAINED, bare_tensors, parameters_given
 from .frames import Frame
 from .training import Training
-from .values import SAME, Module, Parameters, Value, entries, of
+from .values import SAME, Items, Module, Parameters, Value, entries, of
 
 _OF_LAYER = frozenset({"weight", "bias"})
 _PUTS_IN = frozenset({"append", "extend"})
@@ -25,10 +25,13 @@ class GivenParameters(Training):
         owners = (each.parent for each in tensors if isinstance(each, Module) and each.parent is not None)
         return tuple(dict.fromkeys([*self.parameters_in(values), *owners]))
 
-    def takes_parameters(self, node: ast.Call, args: Sequence[Value], found: Value) -> None:
+    def takes_parameters(
+        self, node: ast.Call, args: Sequence[Value], keywords: Mapping[str, Value], found: Value
+    ) -> None:
         """A function of the program gives back parameters of models that it gets: `decayed, others = groups(model)`."""
         if self.parameters_in([found]):
-            for given, value in zip(node.args, args, strict=False):
+            words = [(word.value, keywords.get(word.arg or "**", SAME)) for word in node.keywords]
+            for given, value in (*zip(node.args, args, strict=False), *words):
                 models = (each for each in value.things if isinstance(each, Module))
                 self.found.parameters_of.setdefault(given, set()).update(models)
 
@@ -70,6 +73,16 @@ class GivenParameters(Training):
             self.layer_parts.setdefault((node, each), Module(node, "", networks=True, parent=each)) for each in models
         )
         return of(Parameters(parts)) if parts else None
+
+
+def to_train(args: Sequence[Value], keywords: Mapping[str, Value]) -> list[Value]:
+    """What an optimizer's class is given to train, also in `**options`."""
+    several = keywords.get("**", SAME)
+    found = [*args[:1], *(value for name, value in keywords.items() if name in TRAINED)]
+    dicts = [thing for thing in several.things if isinstance(thing, Items)]
+    for each in dicts:
+        found += [value for name, value in each.known.items() if name in TRAINED] or each.all()
+    return found if dicts else [*found, several]
 
 
 def _attributes(given: ast.expr) -> Iterator[ast.Attribute]:

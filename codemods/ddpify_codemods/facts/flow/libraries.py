@@ -20,6 +20,7 @@ from .containers import has_layers
 from .draws import LIBRARIES, LOADERS, SEED_ALL, SEEDS
 from .extended import zipped_rows
 from .frames import Frame, local_entries, local_runs
+from .given_parameters import to_train
 from .input_gradients import gradients_of
 from .library_results import LibraryResults
 from .modules import scored
@@ -87,7 +88,6 @@ _LOOK = frozenset(
 
 _NOT_ALL = "which batches are taken, and what with, would be others in a rank's part of an evaluation"
 
-_TRAINED = frozenset({"params", "parameters"})  # arguments of an optimizer's class
 _BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
 
 
@@ -122,10 +122,9 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return made
         if any(node in calls for calls in loggers(frame.script).values()):
             return of(self.loggers.setdefault(node, Logger(node, frame.script)))
-        if is_optimizer_class(frame.script, node.func) or (name.startswith("torch.optim.") and last[0].isupper()):
-            modules = self.parameters_in(given)
-            if is_optimizer_class(frame.script, node.func):
-                modules = self.trained_by([*args[:1], *(keywords[each] for each in keywords.keys() & _TRAINED)])
+        is_certain = is_optimizer_class(frame.script, node.func)
+        if is_certain or (name.startswith("torch.optim.") and last[0].isupper()):
+            modules = self.trained_by(to_train(args, keywords)) if is_certain else self.parameters_in(given)
             if node in self.idle:
                 return of(OptimizerValue(node, ()))
             self.is_told(node, [*args, *keywords.values()], frame)
@@ -137,7 +136,7 @@ class Libraries(LibraryResults, Told, ParallelStates):
                 self.making |= set(loops_around(frame))
                 self.found.trained |= set(modules)
                 return of(OptimizerValue(node, modules))
-            if is_optimizer_class(frame.script, node.func):
+            if is_certain:
                 self.problem(frame, node, "the model whose parameters this optimizer gets cannot be seen")
             return SAME
         if name in ("importlib.import_module", "__import__") and (files := self.imported_by_name(node, frame)):

@@ -142,10 +142,10 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
                 return found
         if name in ("eval", "train") and not owner.things:
             self.sets_part(node, frame)
-        taken = name in _PARAMETERS and not owner.things and isinstance(node.func, ast.Attribute)
-        if taken and (frame.node in frame.script.generators or is_put_in(frame.script, node)):
-            assert isinstance(node.func, ast.Attribute)
-            if (parameters := self.of_layers(node.func, frame)) is not None:  # of `for layer in model.modules()`
+        if name in _PARAMETERS and not owner.things and isinstance(node.func, ast.Attribute):
+            gives_on = frame.node in frame.script.generators or is_put_in(frame.script, node)
+            parameters = self.of_layers(node.func, frame) if gives_on else None
+            if parameters is not None:  # of `for layer in model.modules()`
                 return parameters
         if name == "set_defaults" and not owner.things:
             for word, value in keywords.items():

@@ -78,6 +78,11 @@ GIVEN = [
     "kernel = head.kernel\noptimizer = torch.optim.SGD([net.first.weight, net.first.bias, kernel], lr=0.1)",
     "a, b = groups(net)\noptimizer = torch.optim.SGD([*b[:-1], b[-1], *a, head.kernel], lr=0.1)",
     "groups(teacher)\na, b = groups(net)\noptimizer = torch.optim.SGD(a + b + [head.kernel], lr=0.1)",
+    "a, b = groups(layers=net)\noptimizer = torch.optim.SGD(a + b + [head.kernel], lr=0.1)",
+    "options = {'lr': 0.1}\noptions['params'] = [*net.parameters(), head.kernel]\n"
+    "optimizer = torch.optim.SGD(**options)",
+    "optimizer = torch.optim.SGD(**{'params': [*net.parameters(), head.kernel], 'lr': 0.1})",
+    "given = dict(params=[*net.parameters(), *head.parameters()], lr=0.1)\noptimizer = torch.optim.SGD(**given)",
     "optimizer = torch.optim.SGD([{'params': tensors(net, True)}, {'params': head.parameters()}], lr=0.1)",
 ]
 
@@ -111,6 +116,11 @@ OTHERS = [
     ("optimizer = torch.optim.SGD(tensors(teacher, True), lr=0.1)", "net(x)"),
     (GIVEN[0].replace("[head.kernel]", "[head.kernel, head.bare]"), "head(net(x)) + x.mean() * head.bare.sum()"),
     (GIVEN[0].replace("[head.kernel]", "[*head.parameters()] + [head.bare]"), "head(net(x)) + head.bare.sum()"),
+    (
+        "scale = nn.Parameter(torch.ones(3))\noptions = {'lr': 0.1}\noptions['params'] = [*net.parameters(), scale]\n"
+        "optimizer = torch.optim.SGD(**options)",
+        "net(x)[:, :3] * scale",
+    ),
 ]
 
 
