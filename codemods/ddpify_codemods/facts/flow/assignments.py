@@ -11,6 +11,7 @@ from .branches import Branches
 from .extended import lengthening
 from .frames import Frame, additive, local_entries
 from .masked import is_mask
+from .parameter_groups import OTHERS, is_added, is_stored
 from .subscripts import is_turn
 from .values import (
     ADDED,
@@ -69,6 +70,8 @@ class Assignments(Branches):
         into_tensor = item is not None and not self.value(item, frame).only(Items)
         before = self.value(item if into_tensor and item is not None else node.target, frame)
         added = self.value(node.value, frame)
+        if is_added(added, node, before) or (into_tensor and is_stored(node.target, before)):
+            self.problem(frame, node, OTHERS)
         if (own := self.own_operator(node, before, added, frame)) is not None:
             self.assign(node.target, own, frame, node.value)
             return
@@ -194,6 +197,8 @@ class Assignments(Branches):
         elif value.is_local and any((thing, target.attr) in self.read_before for thing in owner.only(Module)):
             self.problem(frame, target, "the model keeps a statistic of its batches, another one on each rank")
         self.keeps_decision(target, value, frame)
+        if is_stored(target, owner):
+            self.problem(frame, target, OTHERS)
         if self.in_forward and not self.undecided:
             self.set_now |= {(thing, target.attr) for thing in owner.things}
         if target.attr == "collate_fn" and owner.only(Loader) and not owner.things.intersection(self.loaders_begun):
@@ -246,6 +251,8 @@ class Assignments(Branches):
 
     def assign_item(self, target: ast.Subscript, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
         owner, key = self.value(target.value, frame), self.key(target.slice, frame)
+        if is_stored(target, owner):
+            self.problem(frame, target, OTHERS)
         rows = [context for context in self.contexts if context.how == "rows"]
         index = self.value(target.slice, frame)
         index = SAME if index.reason == NUMBERED and not self.place_taken(target.slice, frame).is_local else index

@@ -50,7 +50,8 @@ class Comprehensions(Subscripts):
             else:
                 value = self.value(node.elt, inner)
         if value.only(Parameters):
-            return value
+            parts = {each for each in value.things if not isinstance(each, Parameters)}
+            return replace(value, things=frozenset({*parts, Parameters(self.parameters_in([value]))}))
         if any(map(is_drawn, overs)):  # how many there are, too
             return made_of("unknown", [value, *overs])
         by_sample = any(runs_over_samples(over) for over in overs)

@@ -28,6 +28,7 @@ from .noise import SAMPLING
 from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .own_decisions import is_drawn
+from .parameter_groups import OTHERS, is_put_into
 from .reading import makes_numbers
 from .records import Records
 from .sizes import product
@@ -396,6 +397,8 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
         if isinstance(thing, Parameters) and name.endswith("_") and name != "requires_grad_":
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument, value, frame)
+        if is_put_into(name, node, owner):
+            self.problem(frame, node, OTHERS)
         if isinstance(thing, OptimizerValue) and name == "add_param_group":
             self.is_told(node, given, frame)
             known = {root_of(each) for each in self.found.trained}

@@ -166,7 +166,7 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
         if isinstance(thing, Items) and thing.shape == "tuple" and thing.rest is not None:
             return None if called_here(node, frame) else thing.rest  # outputs.last_hidden_state
         if isinstance(thing, OptimizerValue) and name == "param_groups":
-            return of(Parameters(thing.modules))
+            return of(Parameters(thing.modules, groups=True))
         if isinstance(thing, Logger) and not called_here(node, frame):
             self.logs(thing, node, frame)
             return SAME

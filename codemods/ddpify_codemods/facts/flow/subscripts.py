@@ -117,7 +117,9 @@ class Subscripts(Comparisons):
             if index.kind in LOCAL_ROWS and not owner.is_local:
                 return made_of(index.kind, [index])
             return made_of("unknown", [owner, index])
-        parameters = owner.only(Parameters)
+        parameters = [each for each in owner.things if isinstance(each, Parameters)]
+        if isinstance(key, str) and key != "params":  # `group["lr"]`
+            parameters = [each for each in parameters if not each.groups]
         return Value(things=frozenset(owner.only(Module)) | frozenset(parameters))
 
     def as_many_as_samples(self, taken: Value, slice_: ast.expr, frame: Frame) -> Value:

@@ -234,9 +234,10 @@ class Items:
 
 @dataclass(eq=False)
 class Parameters:
-    """Parameters of modules."""
+    """Parameters of modules; groups: in the groups of an optimizer that is made."""
 
     modules: tuple[Module, ...]
+    groups: bool = False
 
 
 @dataclass(eq=False)
