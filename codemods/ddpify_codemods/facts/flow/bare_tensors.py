@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..called_modules import last_name
 from ..script import Script
 
 _ADDS = frozenset({"append", "extend", "insert", "add_param_group"})
 _OF_MODULES = frozenset({"parameters", "named_parameters"})
+_HOLDS = frozenset({"list", "tuple", "set", "dict", "iter", "sorted", "reversed", "chain", "from_iterable", "filter"})
 _DEPTH = 4
 TRAINED = frozenset({"params", "parameters"})  # arguments of an optimizer's class
 
@@ -27,6 +29,41 @@ def bare_tensors(script: Script, given: ast.expr, depth: int = _DEPTH) -> Iterat
         elif isinstance(part, ast.Name | ast.Attribute) and depth:
             for value in _given_to(script, ast.unparse(part)):
                 yield from bare_tensors(script, value, depth - 1)
+
+
+def attributes_given(script: Script, given: ast.expr, depth: int = _DEPTH) -> Iterator[ast.Attribute]:
+    """The attributes among the tensors in an expression, or in what its variables are given: `[head.kernel]`."""
+    if isinstance(given, ast.Attribute):
+        yield given
+    if isinstance(given, ast.Name | ast.Attribute):
+        for value in _given_to(script, ast.unparse(given)) if depth else ():
+            yield from attributes_given(script, value, depth - 1)
+    for part in _entries(given):
+        yield from attributes_given(script, part, depth)
+
+
+def _entries(given: ast.expr) -> list[ast.expr]:
+    """The parts of an expression that may be, or hold, tensors that an optimizer gets with it."""
+    if isinstance(given, ast.List | ast.Tuple | ast.Set):
+        return given.elts
+    if isinstance(given, ast.Starred | ast.Subscript):
+        return [given.value]
+    if isinstance(given, ast.BinOp):
+        return [given.left, given.right]
+    if isinstance(given, ast.IfExp):
+        return [given.body, given.orelse]
+    if isinstance(given, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+        targets = {ast.unparse(part.target) for part in given.generators}
+        own = ast.unparse(given.elt) in targets
+        return [part.iter for part in given.generators] if own else [given.elt]
+    if isinstance(given, ast.Dict):
+        keyed = zip(given.keys, given.values, strict=True)
+        trained = [value for key, value in keyed if isinstance(key, ast.Constant) and key.value == "params"]
+        return trained or given.values
+    if isinstance(given, ast.Call) and last_name(given.func) in _HOLDS:
+        words = {word.arg: word.value for word in given.keywords}
+        return [words["params"]] if "params" in words else [*given.args, *words.values()]
+    return []
 
 
 def _parts(given: ast.AST) -> Iterator[ast.AST]:

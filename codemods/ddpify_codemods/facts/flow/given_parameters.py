@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..script import Script
-from .bare_tensors import TRAINED, bare_tensors, parameters_given
+from .bare_tensors import TRAINED, attributes_given, bare_tensors, parameters_given
 from .frames import Frame
 from .training import Training
-from .values import SAME, Items, Module, Parameters, Value, entries, of
+from .values import SAME, Items, Module, Parameters, Value, entries, of, root_of
 
 _OF_LAYER = frozenset({"weight", "bias"})
 _PUTS_IN = frozenset({"append", "extend"})
+BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
+UNSEEN = "the model whose parameters this optimizer gets cannot be seen"
 
 
 class GivenParameters(Training):
@@ -35,23 +37,40 @@ class GivenParameters(Training):
                 models = (each for each in value.things if isinstance(each, Module))
                 self.found.parameters_of.setdefault(given, set()).update(models)
 
-    def gets_bare_tensor(self, node: ast.Call, frame: Frame) -> bool:
-        """Whether an optimizer is given a tensor that belongs to no module, also as an attribute of one."""
+    def not_averaged(self, node: ast.Call, modules: Iterable[Module], frame: Frame) -> str:
+        """Why no wrapper averages the gradient of something that an optimizer is given: a tensor that belongs to no
+        module, also as an attribute of one, or a parameter of a model that is not seen; "" where there is none."""
+        trained = {root_of(each) for each in (*modules, *self.found.trained)}
         for given in parameters_given(node):
             if any(True for _ in bare_tensors(frame.script, given)):
-                return True
-            for taken in _attributes(given):
-                owner = self.value(taken.value, frame)
-                of_program = any(isinstance(each, Module) and each.cls is not None for each in owner.things)
-                if of_program and not self.value(taken, frame).things:
-                    return True
-        return False
+                return BARE
+            for taken in attributes_given(frame.script, given):
+                if reason := self.left_out(taken, trained, frame):
+                    return reason
+        return ""
+
+    def left_out(self, taken: ast.Attribute, trained: set[Module], frame: Frame) -> str:
+        """Why an attribute that an optimizer is given is none of a model that is trained; "" where it is."""
+        if taken not in self.attributes:
+            return ""
+        found, of_program, at = self.attributes[taken]
+        if of_program and not found.things:
+            return BARE
+        if not found.things and is_put_in(frame.script, taken):
+            found = self.of_layers(taken, at) or found
+            if not found.things:
+                return UNSEEN
+        return "" if trained.issuperset(map(root_of, self.trained_by([found]))) else UNSEEN
 
     def on_attribute(self, node: ast.Attribute, frame: Frame) -> Value:
-        found = super().on_attribute(node, frame)
-        if not self.in_forward and (tensors := found.only(Module)):
-            owners = {each.parent for each in tensors if isinstance(each, Module) and each.parent is not None}
-            self.found.parameters_of.setdefault(node.value, set()).update(owners)
+        owner = self.value(node.value, frame)
+        found = self.attribute_of(owner, node.attr, node, frame)
+        if not self.in_forward:
+            of_program = any(isinstance(each, Module) and each.cls is not None for each in owner.things)
+            self.attributes[node] = found, of_program, frame
+            if tensors := found.only(Module):
+                owners = {each.parent for each in tensors if isinstance(each, Module) and each.parent is not None}
+                self.found.parameters_of.setdefault(node.value, set()).update(owners)
         return found
 
     def on_yield(self, node: ast.Yield | ast.YieldFrom, frame: Frame) -> Value:
@@ -85,28 +104,12 @@ def to_train(args: Sequence[Value], keywords: Mapping[str, Value]) -> list[Value
     return found if dicts else [*found, several]
 
 
-def _attributes(given: ast.expr) -> Iterator[ast.Attribute]:
-    """The attributes among the tensors of an expression: `[{"params": [head.kernel]}]`."""
-    if isinstance(given, ast.Attribute):
-        yield given
-    elif isinstance(given, ast.Dict):
-        for key, value in zip(given.keys, given.values, strict=True):
-            if isinstance(key, ast.Constant) and key.value == "params":
-                yield from _attributes(value)
-    elif isinstance(given, ast.List | ast.Tuple):
-        for each in given.elts:
-            yield from _attributes(each)
-    elif isinstance(given, ast.BinOp):
-        yield from _attributes(given.left)
-        yield from _attributes(given.right)
-
-
 def is_put_in(script: Script, node: ast.expr) -> bool:
     """Whether what a call gives is put into a list, or yielded: `others.extend([*layer.parameters()])`."""
     parent = script.parents[node]
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in ("list", "tuple"):
         return is_put_in(script, parent)
-    if isinstance(parent, ast.Starred | ast.List | ast.Tuple):
+    if isinstance(parent, ast.Starred | ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp):
         return is_put_in(script, parent)
     if isinstance(parent, ast.Call):
         return isinstance(parent.func, ast.Attribute) and parent.func.attr in _PUTS_IN and node in parent.args

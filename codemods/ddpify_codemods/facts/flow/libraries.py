@@ -20,7 +20,7 @@ from .containers import has_layers
 from .draws import LIBRARIES, LOADERS, SEED_ALL, SEEDS
 from .extended import zipped_rows
 from .frames import Frame, local_entries, local_runs
-from .given_parameters import to_train
+from .given_parameters import UNSEEN, to_train
 from .input_gradients import gradients_of
 from .library_results import LibraryResults
 from .modules import scored
@@ -88,8 +88,6 @@ _LOOK = frozenset(
 
 _NOT_ALL = "which batches are taken, and what with, would be others in a rank's part of an evaluation"
 
-_BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
-
 
 class Libraries(LibraryResults, Told, ParallelStates):
     """What libraries make of values."""
@@ -129,15 +127,15 @@ class Libraries(LibraryResults, Told, ParallelStates):
                 return of(OptimizerValue(node, ()))
             self.is_told(node, [*args, *keywords.values()], frame)
             if modules:
-                if self.gets_bare_tensor(node, frame):
-                    self.problem(frame, node, _BARE)
+                if reason := self.not_averaged(node, modules, frame):
+                    self.problem(frame, node, reason)
                 self.found.optimizer_calls[node] = frame.script
                 self.makes_optimizer(node, modules)
                 self.making |= set(loops_around(frame))
                 self.found.trained |= set(modules)
                 return of(OptimizerValue(node, modules))
             if is_certain:
-                self.problem(frame, node, "the model whose parameters this optimizer gets cannot be seen")
+                self.problem(frame, node, UNSEEN)
             return SAME
         if name in ("importlib.import_module", "__import__") and (files := self.imported_by_name(node, frame)):
             return files

@@ -131,6 +131,7 @@ class State:
         self.named_tuples: dict[ast.Call, Class] = {}
         self.commands: dict[str, Value] = {}  # functions that argparse chooses by the command that is given
         self.layers_given: dict[tuple[ast.expr, Frame], list[Module]] = {}  # by `model.modules()`
+        self.attributes: dict[ast.Attribute, tuple[Value, bool, Frame]] = {}  # and whether a network's of the program
         self.layer_parts: dict[tuple[ast.expr, Module], Module] = {}  # what a loop over these takes of each
         self.new_modules: set[Module] = set()
         self.taken: set[Module] = set()  # parts of networks that nothing else knows

@@ -124,9 +124,35 @@ OTHERS = [
 ]
 
 
+TAKEN = "params = [*net.parameters(), *head.parameters()]\n"
+GETS = "optimizer = torch.optim.SGD(params, lr=0.1)"
+OTHERS += [
+    (f"{TAKEN}{put}\n{GETS}", "head(net(x)) * head.bare.sum()")
+    for put in (
+        "params.append(head.bare)",
+        "params += [head.bare]",
+        "bare = head.bare\nparams.extend([bare])",
+        "params = params + [head.bare]",
+        "params = [*params, *[head.bare]]",
+        "params = dict(params=head.bare)\nparams = [dict(params=net.parameters()), params]",
+        "params = [{'params': [head.bare]}, {'params': params}]",
+        "params.extend(m.bare for m in [head])",
+        f"{GETS}\noptimizer.add_param_group({{'params': [head.bare], 'lr': 0.5}})",
+    )
+]
+
+
 @pytest.mark.parametrize(("given", "loss"), OTHERS)
 def test_what_no_wrapper_averages_is_refused(given: str, loss: str) -> None:
     assert refusals(plain(program(given, loss)))
+
+
+def test_what_else_is_read_of_a_model_is_no_tensor() -> None:
+    given = (
+        "net.rate, net.least, teacher.cut = 0.1, 1, 2\nparams = [p for p in net.parameters() if p.ndim > net.least]\n"
+    )
+    given += "params = [{'params': params[: teacher.cut], 'lr': net.rate}]\noptimizer = torch.optim.SGD(params, lr=0.1)"
+    assert not refusals(plain(program(given, "net(x)")))
 
 
 def test_settings_that_a_model_keeps_are_no_parameters() -> None:
