@@ -13,7 +13,7 @@ from .training import Training
 from .values import SAME, Items, Module, Parameters, Value, entries, of, root_of
 
 _OF_LAYER = frozenset({"weight", "bias"})
-_PUTS_IN = frozenset({"append", "extend"})
+_PUTS_IN = frozenset({"append", "extend", "insert"})
 BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
 UNSEEN = "the model whose parameters this optimizer gets cannot be seen"
 
@@ -79,8 +79,16 @@ class GivenParameters(Training):
             frame.yields[-1] = self.tensor_of_layer(node.value, frame.yields[-1], frame)
         return result
 
+    def put_into(self, parameters: Parameters, name: str, node: ast.Call, args: Sequence[Value], frame: Frame) -> None:
+        """Others are put into a list of parameters: `params = list(net.parameters()); params.append(head.kernel)`."""
+        if name in _PUTS_IN and args:
+            added = self.trained_by([self.tensor_of_layer(node.args[-1], args[-1], frame)])
+            parameters.modules = tuple(dict.fromkeys([*parameters.modules, *added]))
+
     def tensor_of_layer(self, node: ast.expr, value: Value, frame: Frame) -> Value:
         """What is put into a list, or yielded: `layer.bias` is a parameter where a loop gives the layers of models."""
+        if tensors := [each for each in value.things if isinstance(each, Module) and _is_parameter(each)]:
+            return of(Parameters(tuple(tensors)))
         if value != SAME or not isinstance(node, ast.Attribute) or node.attr not in _OF_LAYER:
             return value
         return self.of_layers(node, frame) or value
@@ -102,6 +110,12 @@ def to_train(args: Sequence[Value], keywords: Mapping[str, Value]) -> list[Value
     for each in dicts:
         found += [value for name, value in each.known.items() if name in TRAINED] or each.all()
     return found if dicts else [*found, several]
+
+
+def _is_parameter(thing: Module) -> bool:
+    """Whether what a network has is a parameter, and no layer."""
+    is_taken = isinstance(thing.made, ast.Attribute) and thing.made.attr in _OF_LAYER
+    return thing.parent is not None and (is_taken or thing.name.rpartition(".")[2] == "Parameter")
 
 
 def is_put_in(script: Script, node: ast.expr) -> bool:

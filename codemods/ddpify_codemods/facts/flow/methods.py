@@ -397,6 +397,8 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
         if isinstance(thing, Parameters) and name.endswith("_") and name != "requires_grad_":
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument, value, frame)
+        if isinstance(thing, Parameters):
+            self.put_into(thing, name, node, args, frame)
         if is_put_into(name, node, owner):
             self.problem(frame, node, OTHERS)
         if isinstance(thing, OptimizerValue) and name == "add_param_group":

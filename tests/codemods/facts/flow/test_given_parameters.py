@@ -45,6 +45,22 @@ def groups(layers):
     return norms, others
 
 
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 3)])
+        self.kernel = nn.Parameter(torch.rand(3, 3))
+
+    def weights(self):
+        yield self.kernel
+        yield self.layers[0].weight
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x @ self.kernel
+
+
 def tensors(model, bias):
     for layer in model.modules():
         if isinstance(layer, nn.Linear):
@@ -64,6 +80,7 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 """
+TAKEN = "params = {}(net.parameters())\n{}\noptimizer = torch.optim.SGD(params, lr=0.1)"
 WRAPPED = [f"ddp_{name} = DistributedDataParallel({name})\n" for name in ("net", "head")]
 
 
@@ -92,6 +109,28 @@ def test_both_models_are_wrapped_whose_parameters_are_given(given: str) -> None:
     result = plain(program(given))
     assert not refusals(result)
     assert all(each in result.code for each in WRAPPED) and "ddp_head(ddp_net(x))" in result.code
+
+
+@pytest.mark.parametrize("makes", ["list", "(lambda given: [*given])", "sorted"])
+@pytest.mark.parametrize(
+    "put",
+    [
+        "for part in head.layers:\n    params.append(part.weight)",
+        "params.append(head.kernel)",
+        "params.insert(0, head.kernel)",
+        "params += [head.kernel]",
+        "params.extend(head.weights())",
+        "params = [*params, *head.weights()]",
+        "params.extend(m.kernel for m in [head])",
+        "params.extend(part.weight for part in head.layers)",
+        "params.extend([part.weight for part in head.layers])",
+        "for p in getattr(head, 'layers'):\n    params.append(p.weight)",
+        "for p in [head.layers[0]]:\n    params.append(p.weight)",
+    ],
+)
+def test_what_is_put_into_a_list_is_of_a_model_that_is_wrapped_or_refused(makes: str, put: str) -> None:
+    result = plain(program("head = Layers()\n" + TAKEN.format(makes, put)))
+    assert refusals(result) or (all(each in result.code for each in WRAPPED) and "ddp_head(ddp_net(x))" in result.code)
 
 
 SUMS = "norms, others = [], []\nfor layer in net.modules():\n    others += list(layer.parameters(recurse=False))\n"
@@ -124,10 +163,10 @@ OTHERS = [
 ]
 
 
-TAKEN = "params = [*net.parameters(), *head.parameters()]\n"
+BOTH = "params = [*net.parameters(), *head.parameters()]\n"
 GETS = "optimizer = torch.optim.SGD(params, lr=0.1)"
 OTHERS += [
-    (f"{TAKEN}{put}\n{GETS}", "head(net(x)) * head.bare.sum()")
+    (f"{BOTH}{put}\n{GETS}", "head(net(x)) * head.bare.sum()")
     for put in (
         "params.append(head.bare)",
         "params += [head.bare]",
