@@ -38,7 +38,7 @@ def laid_out(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LAY_OUT:
         is_function = isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"
         return laid_out(node.args[0] if is_function and node.args else node.func.value)
-    if isinstance(node, ast.Subscript) and _added(node):
+    if isinstance(node, ast.Subscript) and dimensions_added(node):
         return laid_out(node.value)
     return laid_out(node.value) if isinstance(node, ast.Attribute) and node.attr in ("T", "mT") else node
 
@@ -54,19 +54,22 @@ def adds_dimension(script: Script, node: ast.expr) -> bool:
     return _with_dimensions(script, node)[1] > 0
 
 
-def _with_dimensions(script: Script, node: ast.expr) -> tuple[ast.expr, int]:
-    """A tensor, and how many dimensions it is given, here or where it got its name."""
+def _with_dimensions(script: Script, node: ast.expr, seen: tuple[ast.expr, ...] = ()) -> tuple[ast.expr, int]:
+    """A tensor, and how many dimensions it is given, here or where it got its name.
+
+    seen: what has been gone back to, which the name may have been given to again: `z = z.unsqueeze(1)`.
+    """
     made = sources(script, node) if isinstance(node, ast.Name) else []
-    written = made[0] if len(made) == 1 and _added(made[0]) else node
-    added = _added(written)
+    written = made[0] if len(made) == 1 and dimensions_added(made[0]) and made[0] not in seen else node
+    added = dimensions_added(written)
     if not added:
         return node, 0
     part = written.value if isinstance(written, ast.Subscript) else written.func.value  # type: ignore[attr-defined]
-    inner, before = _with_dimensions(script, part)
+    inner, before = _with_dimensions(script, part, (*seen, written))
     return inner, before + added
 
 
-def _added(node: ast.expr) -> int:
+def dimensions_added(node: ast.expr) -> int:
     """How many dimensions a tensor is given by `z.unsqueeze(1)`, `z[:, None]`, `z[None]`."""
     if isinstance(node, ast.Call):
         return int(isinstance(node.func, ast.Attribute) and node.func.attr == "unsqueeze")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.operands import laid_out, measures, operands
+from ddpify_codemods.facts.flow.operands import adds_dimension, laid_out, measures, operands
 
-from tests.codemods.checks import sources_of
+from tests.codemods.checks import script_of, sources_of
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,19 @@ def test_a_number_of_all_samples(source: str) -> None:
 )
 def test_another_operation(source: str) -> None:
     assert not measures(ast.parse(source, mode="eval").body)
+
+
+@pytest.mark.parametrize(
+    ("body", "adds"),
+    [
+        ("z = z.unsqueeze(1)", True),  # the name is that of what it is made of
+        ("z = a[:, None]; a = z.unsqueeze(1)", True),
+        ("a = z.unsqueeze(1)", False),
+        ("z = z.float()", False),
+    ],
+)
+def test_a_name_that_is_given_a_tensor_with_a_dimension_more(body: str, adds: bool) -> None:
+    script = script_of(f"def step(z):\n    {body}\n    return z")
+    node = next(each for each in script.find(ast.Return)).value
+    assert node is not None
+    assert adds_dimension(script, node) is adds
