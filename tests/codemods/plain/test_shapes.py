@@ -158,3 +158,47 @@ def test_what_a_linear_layer_gives_of_a_batch_has_two_dimensions(net: str, loss:
     found = refusals(plain(source))
     assert any(BROADCAST in each for each in found) is not right
     assert right is not bool(found)
+
+
+WIDER = """\
+def wider(h):
+    return h.unsqueeze(1)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.conv = nn.Linear(4, 4), nn.Conv1d(1, 1, 1)
+
+    def forward(self, x):
+        h = self.layer(x)
+        {body}
+
+
+model = Net()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "loss", "said"),
+    [
+        ("return h.unsqueeze(1)", "F.mse_loss(x, model(x))", True),
+        ("return h[:, None]", "nn.L1Loss()(model(x), x)", True),
+        ("return torch.sigmoid(wider(h)), h", "F.smooth_l1_loss(model(x)[0], x)", True),
+        ("return h", "F.mse_loss(x, model(x))", False),
+        ("return h", "F.mse_loss(x.unsqueeze(1), model(x))", False),  # who adds one there means it
+        ("x = x.unsqueeze(1)\n        return F.mse_loss(h, x)", "model(x)", False),
+        ("return h.unsqueeze(1)", "F.mse_loss(model(x), model(x))", False),
+        ("return h.unsqueeze(1).squeeze(1)", "F.mse_loss(x, model(x))", False),
+        ("return self.conv(h.unsqueeze(1))", "F.mse_loss(x, model(x))", False),
+        ("return h.view(-1, 2, 2).unsqueeze(1)", "F.mse_loss(x.view(-1, 1, 2, 2), model(x))", False),  # as many
+        ("return h.unsqueeze(1)", "model(x).sub(x).abs().mean()", False),
+    ],
+)
+def test_a_model_that_gives_a_loss_one_dimension_more(body: str, loss: str, said: bool) -> None:
+    source = training(loss).replace("TensorDataset(torch.rand(64, 4)", "TensorDataset(torch.tensor(input_data())")
+    source = source.replace("model = nn.Linear(4, 3)\n", WIDER.format(body=body))
+    result = plain(source)
+    assert not refusals(result)
+    lines = [each.line for each in result.findings if "gives one of these tensors a dimension more" in each.message]
+    assert lines == ([source.split("\n").index(f"        loss = {loss}") + 1] if said else [])

@@ -14,7 +14,7 @@ from .bound_arguments import is_layer, spread_out
 from .draws import library_of
 from .factories import maker_of
 from .frames import Frame, local_entries
-from .meetings import lets_meet, meeting
+from .meetings import is_of_pairs, lets_meet, may_meet_otherwise, meeting
 from .methods import Methods
 from .named_tuples import fields_of, instance
 from .noise import SAMPLING
@@ -172,6 +172,8 @@ class Calls(Methods):
         name = _last(node.func)
         if name not in _ASK and self.meets_others(computed):
             return COUPLES
+        if is_of_pairs(name, function) and may_meet_otherwise(frame.script, operands(node), computed):
+            self.found.may_meet.add(node)
         if lets_meet(name, function):
             return meeting(frame.script, operands(node), computed)
         return meeting(frame.script, operands(node), ()) if name in LOSSES else ""

@@ -51,6 +51,11 @@ def implicit(dimensions: int) -> int:
     return 0 if dimensions in (0, 1, 3) else 1
 
 
+def keeps_dimensions(name: str) -> bool:
+    """Whether what a method or function makes of a tensor alone has the dimensions of that."""
+    return name in _KEEP
+
+
 def of_dimensions(value: Value, dimensions: int | None, at_least: int = 0) -> Value:
     """A tensor of so many dimensions; where that is not known, of so many at least."""
     at_least = at_least if dimensions is None else 0

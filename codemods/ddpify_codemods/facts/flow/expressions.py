@@ -14,7 +14,7 @@ from .input_gradients import learns_samples
 from .joined import last_name
 from .longest import LARGEST
 from .meetings import meeting
-from .operands import measures, operands, says_places
+from .operands import dimensions_added, measures, operands, says_places
 from .operation_names import LOSS_CLASSES, REORDERS
 from .operations import element, one_behind_the_other
 from .own_decisions import is_drawn, only_takes
@@ -117,6 +117,8 @@ class Expressions(OwnOperators, TakenParts):
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
         if self.in_forward and (value.kind in MOVED or (value.kind == "unknown" and last_name(node) in REORDERS)):
             self.has_moved = True
+        if self.in_forward and value.kind in ("batch", "rows") and dimensions_added(node):
+            value = replace(value, widened=True)
         if self.joined.terms or self.joined.calls:
             value = self.after_joining(value, node, frame)
         if isinstance(node, ast.Call) and node in self.lengths.asked and last_name(node) in LARGEST:

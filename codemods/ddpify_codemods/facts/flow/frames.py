@@ -214,7 +214,8 @@ class FlowFacts:
     those by which backward passes are come to, calls of functions among them. not_averaged: those whose gradients
     DistributedDataParallel would leave as they are. repeated: models that are called again before the backward pass.
     mixes: what draws an order in which a rank's samples are mixed with each other. pads: the collate functions that pad
-    to the longest sample. sizes_shown: the sizes of a rank's part of a batch that are printed.
+    to the longest sample. sizes_shown: the sizes of a rank's part of a batch that are printed. may_meet: losses of
+    two tensors of which one may have a dimension more.
     shared: parts of a module that are parts of another one, too, and that one. visits: when a call is made,
     the first and the last time; loops are gone through twice. attributes_read: of a class and an attribute, where it is
     read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with
@@ -284,6 +285,7 @@ class FlowFacts:
     mixes: set[ast.Call] = field(default_factory=set)
     pads: set[ast.AST] = field(default_factory=set)
     sizes_shown: set[ast.AST] = field(default_factory=set)
+    may_meet: set[ast.AST] = field(default_factory=set)
     shared: set[tuple[Module, Module]] = field(default_factory=set)
     parameters_of: dict[ast.expr, set[Module]] = field(default_factory=dict)
     evaluations: dict[ast.Call, set[tuple[ast.AST, Script, str] | None]] = field(default_factory=dict)

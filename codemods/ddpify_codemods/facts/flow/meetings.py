@@ -12,6 +12,7 @@ from itertools import combinations
 
 from ..script import Script
 from .dimensions import meet_otherwise
+from .layout import axis
 from .operands import adds_dimension, are_pairs
 from .operation_names import MEET
 from .values import BROADCAST, COUPLES, Module, Value
@@ -34,7 +35,23 @@ def meeting(script: Script, nodes: Sequence[ast.expr], values: Iterable[Value]) 
     return COUPLES if any(adds_dimension(script, each) for each in nodes) else BROADCAST
 
 
+def may_meet_otherwise(script: Script, nodes: Sequence[ast.expr], values: Sequence[Value]) -> bool:
+    """Whether it is not seen that the two tensors of a loss have as many dimensions, of which a forward gave one more
+    to one of them: `F.mse_loss(x, net(x))` of a network that returns `out.unsqueeze(1)`. Whoever adds one beside the
+    loss means it."""
+    if len(values) < 2 or any(adds_dimension(script, each) for each in nodes):
+        return False
+    one, other = values[:2]
+    known = None not in (one.dimensions, other.dimensions)
+    return one.widened is not other.widened and not known and all(axis(each.kind) == 0 for each in (one, other))
+
+
 def lets_meet(name: str, function: Value) -> bool:
     """Whether a call computes with its operands element by element. name: the last one of what is called."""
+    return name in MEET | _ALSO or is_of_pairs(name, function)
+
+
+def is_of_pairs(name: str, function: Value) -> bool:
+    """Whether a call makes a loss of two tensors, element by element, that may have other shapes than each other."""
     losses = [each.name.rpartition(".")[2] for each in function.things if isinstance(each, Module)]
-    return name in MEET | _LOSSES | _ALSO or (bool(losses) and all(each in _LOSSES for each in losses))
+    return name in _LOSSES or (bool(losses) and all(each in _LOSSES for each in losses))

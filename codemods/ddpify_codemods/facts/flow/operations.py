@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .batches import alike, are_paired, cut_apart, in_a_row, in_front, of_batches
-from .dimensions import IMPLICIT, after_operation, at_least_after_operation, implicit, of_dimensions, parts_of
+from .dimensions import (
+    IMPLICIT,
+    after_operation,
+    at_least_after_operation,
+    implicit,
+    keeps_dimensions,
+    of_dimensions,
+    parts_of,
+)
 from .layout import (
     along,
     axis,
@@ -87,6 +95,7 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
     if found.kind == "batch" and not found.dimensions and (parts := parts_of(name, value, dimension, keeps)):
         return replace(found, parts=parts)
     at_least = at_least_after_operation(name, value, dimension, given)
+    found = replace(found, widened=True) if value.widened and keeps_dimensions(name) else found
     return of_dimensions(found, many if "end_dim" not in keywords else None, at_least)
 
 

@@ -300,7 +300,7 @@ class Value:
     what the loop runs over that takes it as one of the samples. front: what lies along the dimensions in front of that
     of the samples, where known: "one" thing, or the "layers" of a recurrent network; "merged" where it is one dimension
     with that of the samples. array: whether it may be one of numpy; unsized: it is one of no dimension. in_parallel:
-    whether nn.DataParallel holds it.
+    whether nn.DataParallel holds it. widened: whether a forward has given it a dimension more, the last it did.
     """
 
     kind: Kind = "same"
@@ -330,6 +330,7 @@ class Value:
     array: bool = False
     unsized: bool = False
     in_parallel: bool = False
+    widened: bool = False
 
     @property
     def is_kept(self) -> bool:
@@ -480,6 +481,7 @@ def join(first: Value, second: Value) -> Value:
         batches=first.batches if first.batches == second.batches else (),
         parts=first.parts if first.parts == second.parts else (),
         in_parallel=first.in_parallel or second.in_parallel,
+        widened=first.widened or second.widened,
     )
 
 

@@ -103,6 +103,12 @@ def _in_samples(script: Script, program: Program, target: Target) -> Iterator[Fi
             "none needed where attention masks leave out what is padded; --style exact pads to that of the whole batch",
         ),
         (
+            found.may_meet,
+            "the model gives one of these tensors a dimension more: where the other has fewer, such as `(B, 3)` beside "
+            "`(B, 1, 3)`, this makes a loss for each two samples of a rank's batch, not of the whole one",
+            "none needed where both have one shape; .squeeze(1) is meant as a rule where they have not",
+        ),
+        (
             found.sizes_shown,
             "this shows the sizes of rank 0's part of a batch, not those of the whole one",
             "none needed",

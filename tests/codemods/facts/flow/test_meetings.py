@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import pytest
-from ddpify_codemods.facts.flow.meetings import lets_meet, meeting
+from ddpify_codemods.facts.flow.meetings import lets_meet, may_meet_otherwise, meeting
 from ddpify_codemods.facts.flow.values import BROADCAST, COUPLES, SAME, Module, Value, of
 
 from tests.codemods.checks import node_of, script_of
@@ -45,3 +46,23 @@ def test_what_lets_its_operands_meet() -> None:
     assert lets_meet("criterion", of(Module(ast.Pass(), "torch.nn.MSELoss")))
     assert not lets_meet("criterion", of(Module(ast.Pass(), "torch.nn.CrossEntropyLoss")))
     assert not lets_meet("criterion", SAME)
+
+
+@pytest.mark.parametrize(
+    ("code", "counts", "expected"),
+    [
+        ("f(a, b)", (4, None), True),
+        ("f(a, b)", (None, None), True),
+        ("f(a, b)", (4, 4), False),
+        ("f(a.unsqueeze(1), b)", (None, None), False),  # whoever adds a dimension means it
+    ],
+)
+def test_a_loss_of_tensors_of_which_one_may_have_a_dimension_more(
+    code: str, counts: tuple[int | None, ...], expected: bool
+) -> None:
+    script = script_of(code)
+    node = node_of(script, code)
+    assert isinstance(node, ast.Call)
+    values = [Value("rows", dimensions=each, widened=at == 0) for at, each in enumerate(counts)]
+    assert may_meet_otherwise(script, node.args, values) is expected
+    assert not may_meet_otherwise(script, node.args, [replace(each, widened=True) for each in values])
