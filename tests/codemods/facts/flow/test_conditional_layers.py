@@ -117,3 +117,41 @@ def test_a_condition_that_changes_later(later: str) -> None:
     made = f"self.wide = stride > 1\nself.extra = {LAYER} if self.wide else None"
     called = "if self.wide:\n    out = out + self.extra(x)"
     assert "find_unused_parameters=True" in wrapped(made, called, later)
+
+
+NAMED = """\
+class Block(nn.Module):
+    def __init__(self, inner, outer, activation="prelu", norm=None):
+        super().__init__()
+        self.layer = nn.Linear(inner, outer)
+        self.norm, self.activation = norm, activation
+        if self.norm == "batch":
+            self.bn = nn.BatchNorm1d(outer)
+        if self.activation == "prelu":
+            self.act = nn.PReLU()
+
+    def forward(self, x):
+        out = self.layer(x) if self.norm is None else self.bn(self.layer(x))
+        if self.activation is not None:
+            out = self.act(out)
+        return out
+
+
+model = nn.Sequential({blocks})
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocks", "looks"),
+    [
+        ("Block(4, 5), Block(5, 3, activation=None)", False),
+        ('Block(4, 5, norm="batch"), Block(5, 3, None)', False),
+        ("Block(4, 5), Block(5, 3, KIND)", True),
+    ],
+)
+def test_layers_that_a_name_or_none_chooses(blocks: str, looks: bool) -> None:
+    head = HEAD.partition("model = ")[0] + "import sys\n\nKIND = sys.argv[1]\n"
+    result = plain(head + NAMED.format(blocks=blocks) + LOOP.format(loss=CE, step="optimizer.step()"))
+    assert not refusals(result)
+    assert ("find_unused_parameters=True" in result.code) is looks
