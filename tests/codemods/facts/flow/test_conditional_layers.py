@@ -155,3 +155,54 @@ def test_layers_that_a_name_or_none_chooses(blocks: str, looks: bool) -> None:
     result = plain(head + NAMED.format(blocks=blocks) + LOOP.format(loss=CE, step="optimizer.step()"))
     assert not refusals(result)
     assert ("find_unused_parameters=True" in result.code) is looks
+
+
+NORM = "self.norm = nn.BatchNorm1d(4)"
+ROWS = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {made}
+        self.last = nn.Linear(4, 3)
+
+    def row(self):
+        self.norm = nn.BatchNorm1d(4)
+        return nn.Sequential(nn.Linear(4, 4), self.norm)
+
+    def forward(self, x):
+        return self.last({called})
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "called", "looks"),
+    [
+        (
+            "self.norm = nn.BatchNorm1d(4)\nself.first = nn.Sequential(nn.Linear(4, 4), self.norm)",
+            "self.first(x)",
+            False,
+        ),
+        ("self.norm = nn.BatchNorm1d(4)\nself.first = nn.Sequential(nn.Linear(4, 4))", "self.first(x)", True),
+        ("self.norm = nn.BatchNorm1d(4)\nself.first = nn.Sequential(nn.Linear(4, 4), self.norm)", "x", True),
+        (
+            "self.norm = nn.BatchNorm1d(4)\nself.first = nn.Sequential(nn.Linear(4, 4), self.norm)",
+            "self.first(x) if torch.rand(1) < 0.5 else x",
+            True,
+        ),
+        (
+            "self.norm = nn.BatchNorm1d(4)\nself.first = nn.Sequential(nn.Linear(4, 4), self.norm)\n"
+            "self.norm = nn.BatchNorm1d(4)",
+            "self.first(x)",
+            True,
+        ),
+        ("self.first, self.other = self.row(), self.row()", "self.first(x)", True),
+    ],
+)
+def test_a_layer_of_a_name_that_a_row_calls(made: str, called: str, looks: bool) -> None:
+    net = ROWS.format(made=made.replace("\n", "\n        "), called=called)
+    result = plain(HEAD.partition("model = ")[0] + net + LOOP.format(loss=CE, step="optimizer.step()"))
+    assert ("find_unused_parameters=True" in result.code) is looks
