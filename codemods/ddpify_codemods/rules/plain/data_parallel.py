@@ -46,7 +46,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield _without(script, parent, idle)
         else:
             yield Replace(call, "{}", _MESSAGE, parts=(call.args[0],), bare=True)
-    yield from _imports(script, idle)
+    yield from _imports(script)
     yield from (Delete(script.statement(call), _ALONE) for call in idle if call in script.parents)
     yield from _asked(script, found, idle)
     for node in script.find(ast.Attribute):
@@ -84,8 +84,11 @@ def _asked(script: Script, found: FlowFacts, idle: dict[ast.Call, ast.AST]) -> I
             yield Finding(RULE.id, "refused", call.lineno, _SUBCLASS, f"take nn.DataParallel itself, or {REMEDY}")
 
 
-def _imports(script: Script, idle: dict[ast.Call, ast.AST]) -> Iterator[Edit]:
-    """Take out `from torch.nn import DataParallel`, where it is only called with a model, and what serves it alone."""
+def _imports(script: Script) -> Iterator[Edit]:
+    """Take out `from torch.nn import DataParallel`, where it is only called with a model.
+
+    The import of what serves it alone stays: the file may hand that name on, and the other one do something else.
+    """
     names = [*script.find(ast.Name)]
     for statement in script.find(ast.ImportFrom):
         for alias in statement.names:
@@ -93,7 +96,7 @@ def _imports(script: Script, idle: dict[ast.Call, ast.AST]) -> Iterator[Edit]:
             calls = [script.parents[each] for each in uses]
             goes = (isinstance(call, ast.Call) and call.func in uses and bool(call.args) for call in calls)
             only_called = f"{statement.module}.{alias.name}" in CLASSES and all(goes)
-            if uses and (only_called or all(call in idle for call in calls)):
+            if uses and only_called:
                 alone = len(statement.names) == 1
                 yield Delete(statement, _MESSAGE) if alone else DropImport(statement, alias.name, _MESSAGE)
 
