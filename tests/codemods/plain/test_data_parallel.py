@@ -174,6 +174,7 @@ def test_a_call_that_serves_nn_data_parallel_alone_goes_with_it() -> None:
         "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n"
         "if not isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):\n    raise TypeError\n",
         CALLBACK.replace("    old =", "    print('patched')\n    old =") + PATCHED,
+        CALLBACK + "model = nn.Linear(4, 3).cuda()\npatch(nn.DataParallel(model))\n",
         CALLBACK + "    return data_parallel\n" + PATCHED.replace("    patch", "    model = patch"),
     ],
 )

@@ -65,10 +65,16 @@ def _idle_calls(program: Program) -> dict[ast.Call, ast.AST]:
     for node, script in found.parallel_asked.items():
         function = script.scope(node)
         calls = found.called_with.get(function, set())
-        alone = all(isinstance(there.parents[call], ast.Expr) for call, there in calls)
+        alone = all(isinstance(there.parents[call], ast.Expr) and _only_names(call) for call, there in calls)
         if alone and isinstance(function, ast.FunctionDef) and serves_it_alone(script, function):
             idle.update((call, function) for call, _ in calls)
     return idle
+
+
+def _only_names(call: ast.Call) -> bool:
+    """Whether making what a call gives does nothing by itself."""
+    parts = (part for each in (*call.args, *(word.value for word in call.keywords)) for part in ast.walk(each))
+    return all(isinstance(part, ast.Name | ast.Attribute | ast.expr_context) for part in parts)
 
 
 def _asked(script: Script, found: FlowFacts, idle: dict[ast.Call, ast.AST]) -> Iterator[Finding]:
