@@ -195,6 +195,9 @@ def test_what_needs_nn_data_parallel_is_refused(made: str) -> None:
         "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\nprint(len(ids(model)))\n",
         "class Net(nn.Linear):\n    def __init__(self):\n        super().__init__(4, 3)\n        self.gather = 1\n\n\n"
         "model = nn.DataParallel(Net()).cuda()\nprint(model.gather)\n",
+        "class Net(nn.Linear):\n    def gather(self, x):\n        return x\n\n\nclass Own(Net):\n    pass\n\n\n"
+        "model = Own(4, 3).cuda()\nif torch.cuda.device_count() > 1:\n    model = nn.DataParallel(model)\n"
+        "print(model.module.gather(1) if torch.cuda.device_count() > 1 else model.gather(1))\n",
     ],
 )
 def test_what_asks_before_is_not_refused(made: str) -> None:

@@ -46,9 +46,13 @@ class ParallelStates(State):
 
     def asks_for_parallel(self, name: str, owner: Value, node: ast.expr, frame: Frame) -> None:
         """Its class is asked for, or an attribute that a model without nn.DataParallel does not have."""
-        own = (name in each.attributes for each in owner.only(Module) if isinstance(each, Module))
+        own = (self._has_own(each, name) for each in owner.only(Module) if isinstance(each, Module))
         if owner.in_parallel and (name == "isinstance" or name in FACE) and not any(own):
             self.found.parallel_asked[node] = frame.script
+
+    def _has_own(self, module: Module, name: str) -> bool:
+        method = self.method_of(module.cls, name, None) if module.cls is not None else None
+        return name in module.attributes or method is not None
 
     def pickles(self, name: str, given: Iterable[Value], node: ast.Call, frame: Frame) -> None:
         """A library is called, which may write what it is given."""
