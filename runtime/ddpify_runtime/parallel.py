@@ -11,7 +11,8 @@ the forward (M3) are left alone: they are equal on every rank anyway.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar
+from functools import cached_property
+from typing import Any, Literal, SupportsIndex, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -138,6 +139,18 @@ class DataParallel(nn.DataParallel[Module]):
         nn.Module.__init__(self)
         self.module = module
         self.device_ids = []
+        self.dim = dim
+
+    @cached_property
+    def src_device_obj(self) -> torch.device:  # type: ignore[override]
+        """The device of this process, where the module is when this is first read."""
+        return next((each.device for each in self.module.parameters()), torch.device("cpu"))
+
+    @cached_property
+    def output_device(self) -> int | torch.device:  # type: ignore[override]
+        """The same, by its number on GPUs."""
+        index: int | None = self.src_device_obj.index
+        return self.src_device_obj if index is None else index
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module makes of its inputs, moved to its device, as nn.DataParallel moves them."""
@@ -146,7 +159,9 @@ class DataParallel(nn.DataParallel[Module]):
             return self.module(*inputs, **kwargs)
         return self.module(*_moved(inputs, device), **_moved(kwargs, device))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        if type(self) is not DataParallel:  # a class of the script's own stays one
+            return super().__reduce_ex__(protocol)
         return nn.DataParallel, (self.module,), self.__getstate__()  # type: ignore[no-untyped-call]
 
 

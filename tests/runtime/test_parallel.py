@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 from collections.abc import Iterator
 from functools import partial
@@ -142,6 +143,33 @@ def test_what_was_nn_dataparallel_moves_its_inputs_to_its_device() -> None:
     assert model(x, {"x": [x]}, scale=2.0).device.type == "meta"
     model = DataParallel(Net())
     assert model(x, more={"x": [x]}).device.type == "cpu"
+
+
+class Doubled(DataParallel[torch.nn.Linear]):
+    """A class of a script's own, with a forward and a method."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return super().forward(x) * 2
+
+    def name(self) -> str:
+        return "doubled"
+
+
+def test_copies_and_pickles_of_a_class_derived_from_nn_dataparallel_are_of_that_class() -> None:
+    model, x = Doubled(torch.nn.Linear(2, 1)), torch.ones(3, 2)
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    for again in (copy.deepcopy(model), torch.load(file, weights_only=False), pickle.loads(pickle.dumps(model))):
+        assert type(again) is Doubled and again.name() == "doubled" and torch.equal(again(x), model(x))
+    assert type(pickle.loads(pickle.dumps(DataParallel(model.module)))) is torch.nn.DataParallel
+
+
+def test_what_was_nn_dataparallel_says_its_device() -> None:
+    model = Doubled(torch.nn.Linear(2, 1), dim=1)
+    assert (model.dim, model.src_device_obj, model.output_device) == (1, torch.device("cpu"), torch.device("cpu"))
+    model.output_device = 3  # as a class of a script's own may
+    assert model.output_device == 3
 
 
 def test_a_class_derived_from_nn_dataparallel_gives_the_devices_that_go() -> None:
