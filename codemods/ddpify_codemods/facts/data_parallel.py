@@ -42,11 +42,6 @@ def with_inputs(script: Script, module: ast.expr, inputs: ast.expr) -> tuple[str
     return "{}(*{})" if starred else "{}({})", (module, inputs)
 
 
-def is_subclass(script: Script, node: ast.ClassDef) -> bool:
-    """Whether a class is derived from nn.DataParallel."""
-    return any(script.qualified(each) in CLASSES for each in node.bases)
-
-
 def needs_it(script: Script, node: ast.AST) -> bool:
     """Whether a program cannot do without nn.DataParallel where it asks for it: `assert isinstance(net, DataParallel)`,
     and `model.device_ids` in a function that does not ask before."""

@@ -208,8 +208,15 @@ OWN = "class Own(nn.DataParallel):\n    def replicate(self, module, device_ids):
 
 
 def test_a_class_derived_from_nn_data_parallel_is_refused_where_it_is_used() -> None:
-    [reason] = told(OWN + "model = Own(nn.Linear(4, 3).cuda())\n")
-    assert "derived from nn.DataParallel" in reason
+    for made in (
+        "model = Own(nn.Linear(4, 3).cuda())\n",
+        "class Other(Own):\n    pass\n\n\nmodel = Other(nn.Linear(4, 3).cuda())\n",
+        "wrap = Own if torch.cuda.device_count() > 1 else nn.DataParallel\nmodel = wrap(nn.Linear(4, 3).cuda())\n",
+        "class Other(Own):\n    @classmethod\n    def of(cls, net):\n        return cls(net)\n\n\n"
+        "model = Other.of(nn.Linear(4, 3).cuda())\n",
+    ):
+        [reason] = told(OWN + made)
+        assert "derived from nn.DataParallel" in reason
     assert told(OWN + "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n") == []
     code = convert({Path("train.py"): training().replace(MODEL, OWN + "model = Own(nn.Linear(4, 3))\n", 1)}, "cuda")
     assert "class Own(DataParallel):" in code[Path("train.py")].code  # the exact style keeps its face

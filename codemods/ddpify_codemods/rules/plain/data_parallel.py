@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.called_modules import last_name
 from ...facts.data_parallel import (
     CLASSES,
     called_in_parallel,
-    is_subclass,
     needs_it,
     serves_it_alone,
     with_inputs,
@@ -17,6 +15,7 @@ from ...facts.data_parallel import (
 from ...facts.eager import is_move
 from ...facts.flow.frames import FlowFacts
 from ...facts.flow.program import Program
+from ...facts.own_data_parallel import called_as, mentions, own_classes
 from ...facts.script import Script
 from ...rule import Delete, DropImport, Edit, Finding, Replace, Rule, Unguard
 from ...targets import Target
@@ -83,11 +82,12 @@ def _asked(script: Script, found: FlowFacts, idle: dict[ast.Call, ast.AST]) -> I
         if is_here(script, there) and needs_it(script, node) and script.scope(node) not in idle.values():
             remedy = "ask for it before: `if isinstance(model, nn.DataParallel):`"
             yield Finding(RULE.id, "refused", script.statement(node).lineno, _ASKED, remedy)
-    program = program_of(script)
-    own = {each.name for other in program.scripts for each in other.find(ast.ClassDef) if is_subclass(other, each)}
-    for call in script.find(ast.Call) if own else ():
-        if last_name(call.func) in own and call in found.visits:
-            yield Finding(RULE.id, "refused", call.lineno, _SUBCLASS, f"take nn.DataParallel itself, or {REMEDY}")
+    for named in mentions(script, own_classes(program_of(script).scripts)):
+        call, around = called_as(script, named), script.scope(named)
+        run = call in found.visits if call else around is script.tree or around in found.called_with
+        if run:
+            remedy = f"take nn.DataParallel itself, or {REMEDY}"
+            yield Finding(RULE.id, "refused", script.statement(named).lineno, _SUBCLASS, remedy)
 
 
 def _imports(script: Script) -> Iterator[Edit]:
