@@ -45,11 +45,15 @@ def with_inputs(script: Script, module: ast.expr, inputs: ast.expr) -> tuple[str
 def needs_it(script: Script, node: ast.AST) -> bool:
     """Whether a program cannot do without nn.DataParallel where it asks for it: `assert isinstance(net, DataParallel)`,
     and `model.device_ids` in a function that does not ask before."""
-    if isinstance(node, ast.Call) and script.qualified(node.func) == "isinstance":
-        return _asks_for_class(script, node) and _raises_without(script, node)
+    if isinstance(node, ast.Call) and script.qualified(node.func) in ("isinstance", "type"):
+        return _raises_without(script, node)
+    if isinstance(node, ast.Call) and len(node.args) > 2:  # getattr(model, "device_ids", [])
+        return False
+    owner = node.value if isinstance(node, ast.Attribute) else node.args[0] if isinstance(node, ast.Call) else None
     around = script.scope(node)
-    asks = (each for each in script.find(ast.Call) if script.scope(each) is around)
-    return not any(_is_asked(script, each) and not _raises_without(script, each) for each in asks)
+    asks = [each for each in script.find(ast.Call) if script.scope(each) is around and each.args]
+    same = (each for each in asks if owner is not None and ast.unparse(each.args[0]) == ast.unparse(owner))
+    return not any(_is_asked(script, each) and not _raises_without(script, each) for each in same)
 
 
 def serves_it_alone(script: Script, function: ast.FunctionDef) -> bool:
@@ -85,8 +89,22 @@ def _is_of(node: ast.expr, model: str) -> bool:
 
 
 def _is_asked(script: Script, call: ast.Call) -> bool:
-    """Whether a call asks what a model is, or whether it has something."""
-    return _asks_for_class(script, call) or script.qualified(call.func) == "hasattr"
+    """Whether a call asks what a model is, or whether it has what others do not."""
+    if script.qualified(call.func) != "hasattr":
+        return _test_of(script, call) is not None
+    name = call.args[1] if len(call.args) == 2 else None
+    return not isinstance(name, ast.Constant) or name.value in FACE | {"module"}
+
+
+def _test_of(script: Script, call: ast.Call) -> tuple[ast.expr, bool] | None:
+    """The test that a call asks for the class in, and whether that holds for an nn.DataParallel."""
+    if _asks_for_class(script, call):
+        return call, True
+    test = script.parents[call]
+    if script.qualified(call.func) != "type" or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    of_class = any(script.qualified(each) in CLASSES for each in (test.left, *test.comparators))
+    return (test, isinstance(test.ops[0], ast.Is | ast.Eq)) if of_class else None
 
 
 def _asks_for_class(script: Script, node: ast.expr) -> bool:
@@ -99,10 +117,36 @@ def _asks_for_class(script: Script, node: ast.expr) -> bool:
 
 
 def _raises_without(script: Script, call: ast.Call) -> bool:
-    """Whether an exception is raised where a test does not hold."""
-    parent = script.parents[call]
-    if isinstance(parent, ast.Assert):
-        return parent.test is call
-    denied = isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
-    tested = script.parents[parent] if denied else None
-    return isinstance(tested, ast.If) and tested.test is parent and isinstance(tested.body[-1], ast.Raise)
+    """Whether an exception is raised where a model is no nn.DataParallel, by the test that a call asks in."""
+    found = _test_of(script, call)
+    if found is None:
+        return False
+    test, holds = found
+    outer = script.parents[test]
+    while isinstance(outer, ast.BoolOp | ast.UnaryOp):
+        if isinstance(outer, ast.BoolOp):
+            if isinstance(outer.op, ast.And) is not holds:  # something else decides
+                return False
+        else:
+            holds = not holds
+        test, outer = outer, script.parents[outer]
+    if isinstance(outer, ast.Assert):
+        return outer.test is test and holds
+    return isinstance(outer, ast.If) and outer.test is test and _raises(script, outer, holds)
+
+
+def _raises(script: Script, asks: ast.If, otherwise: bool) -> bool:
+    """Whether an `if` raises where its test holds; otherwise: where it does not, in its `else` or right behind it."""
+    block = asks.orelse if otherwise else asks.body
+    if not block and isinstance(asks.body[-1], ast.Return | ast.Continue | ast.Break):
+        block = _behind(script, asks)[:1]
+    return bool(block) and isinstance(block[-1], ast.Raise)
+
+
+def _behind(script: Script, node: ast.stmt) -> list[ast.stmt]:
+    """The statements that follow one in its block."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(script.parents[node], name, None)
+        if isinstance(block, list) and node in block:
+            return block[block.index(node) + 1 :]
+    return []

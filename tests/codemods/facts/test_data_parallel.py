@@ -79,9 +79,46 @@ def test_what_serves_nn_data_parallel_alone(body: str, alone: bool) -> None:
         ("assert isinstance(net, DataParallel)", True),
         ("assert isinstance(net, (DataParallel, list))", False),
         ("found = isinstance(net, DataParallel)", False),
+        ("assert isinstance(net, DataParallel) and net", True),
+        ("assert isinstance(net, DataParallel) or net", False),
+        ("assert not isinstance(net, DataParallel)", False),
+        ("if not isinstance(net, DataParallel) or not net: raise TypeError", True),
+        ("if isinstance(net, DataParallel): return net.module\n    raise TypeError", True),
+        ("if isinstance(net, DataParallel): return net.module\n    return net", False),
+        ("if isinstance(net, DataParallel): net = net.module\n    else: raise TypeError", True),
+        ("if isinstance(net, DataParallel): net = net.module\n    raise TypeError", False),
+        ("if isinstance(net, DataParallel): raise TypeError", False),
+        ("assert type(net) is DataParallel", True),
+        ("if type(net) != DataParallel: raise TypeError", True),
+        ("assert type(net) is not DataParallel", False),
+        ("assert type(net) is list", False),
     ],
 )
 def test_where_nn_data_parallel_is_needed(body: str, needs: bool) -> None:
     script = script_of(HELPER.format(body))
+    call = next(each for each in script.find(ast.Call) if ast.unparse(each.func) in ("isinstance", "type"))
+    assert needs_it(script, call) is needs
+
+
+@pytest.mark.parametrize(
+    ("guard", "needs"),
+    [
+        ("hasattr(net, 'device_ids')", False),
+        ("hasattr(net, 'module')", False),
+        ("hasattr(net, 'cuda')", True),
+        ("hasattr(sys, 'device_ids')", True),
+        ("type(net) is DataParallel", False),
+        ("isinstance(other, DataParallel)", True),
+    ],
+)
+def test_what_nn_data_parallel_alone_has_is_asked_for_before(guard: str, needs: bool) -> None:
+    script = script_of(HELPER.format(f"if {guard}: print(net.device_ids)"))
+    [used] = (each for each in script.find(ast.Attribute) if each.attr == "device_ids")
+    assert needs_it(script, used) is needs
+
+
+@pytest.mark.parametrize(("default", "needs"), [("", True), (", []", False)])
+def test_what_has_a_default_is_not_needed(default: str, needs: bool) -> None:
+    script = script_of(HELPER.format(f"return getattr(net, 'device_ids'{default})"))
     [call] = script.find(ast.Call)
     assert needs_it(script, call) is needs

@@ -173,6 +173,11 @@ def test_a_call_that_serves_nn_data_parallel_alone_goes_with_it() -> None:
         "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\nprint(len(model.device_ids))\n",
         "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n"
         "if not isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):\n    raise TypeError\n",
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\nassert type(model) is nn.DataParallel\n",
+        "import sys\nmodel = nn.DataParallel(nn.Linear(4, 3)).cuda()\n"
+        "print(len(model.device_ids) if hasattr(sys, 'ps1') else 1)\n",
+        "def plain(net):\n    if isinstance(net, nn.DataParallel):\n        return net.module\n    raise TypeError\n"
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\nprint(plain(model))\n",
         CALLBACK.replace("    old =", "    print('patched')\n    old =") + PATCHED,
         CALLBACK + "model = nn.Linear(4, 3).cuda()\npatch(nn.DataParallel(model))\n",
         CALLBACK + "    return data_parallel\n" + PATCHED.replace("    patch", "    model = patch"),
@@ -188,6 +193,7 @@ def test_what_needs_nn_data_parallel_is_refused(made: str) -> None:
         "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n"
         "net = model.module if isinstance(model, nn.DataParallel) else model\n",
         "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\nassert isinstance(model, nn.Module)\n",
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\nprint(type(model).__name__)\n",
         "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n"
         "print(len(model.device_ids) if hasattr(model, 'device_ids') else 1)\n",
         "def ids(net):\n    if not isinstance(net, nn.DataParallel):\n        return []\n"

@@ -108,7 +108,7 @@ class Libraries(LibraryResults, Told, ParallelStates):
         self.pickles(name, given, node, frame)
         if name in LOADERS:
             return self.loader(node, frame)
-        if name == "isinstance" and args:
+        if name in ("isinstance", "type") and args:
             self.asks_for_parallel(name, args[0], node, frame)
         if name in ("isinstance", "hasattr", "type"):
             self.asks_for_class(node, args, frame)

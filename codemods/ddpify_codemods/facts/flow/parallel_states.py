@@ -47,7 +47,7 @@ class ParallelStates(State):
     def asks_for_parallel(self, name: str, owner: Value, node: ast.expr, frame: Frame) -> None:
         """Its class is asked for, or an attribute that a model without nn.DataParallel does not have."""
         own = (self._has_own(each, name) for each in owner.only(Module) if isinstance(each, Module))
-        if owner.in_parallel and (name == "isinstance" or name in FACE) and not any(own):
+        if owner.in_parallel and (name in ("isinstance", "type") or name in FACE) and not any(own):
             self.found.parallel_asked[node] = frame.script
 
     def _has_own(self, module: Module, name: str) -> bool:
