@@ -158,8 +158,8 @@ def _may_make(program: Program, name: str) -> bool:
 def _few(size: int, option: str, written: str, line: int) -> Finding:
     """Say that a batch size may not be enough for all ranks; option: the one that it is the default of; written: the
     product that it is of a list with one entry."""
-    said = f"the batch size is {size}" + (f", by `{written}` with one of these," if written else "")
-    said += (f" where `{option}` is not given" if option else "").rstrip(",")
+    said = f"the batch size is {size}" + (f", by `{written}` with one of these" if written else "")
+    said += (", " if written else " ") + f"where `{option}` is not given" if option else ""
     if size == 1:
         message = f"{said}, which two ranks or more divide to 0: DataLoader raises"
     else:

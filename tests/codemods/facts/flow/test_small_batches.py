@@ -64,6 +64,12 @@ def test_what_a_batch_size_becomes_that_is_not_given(size: str, says: str) -> No
     assert len(said) == bool(says) and says in "".join(said)
 
 
+def test_what_a_batch_size_becomes_that_is_no_option() -> None:
+    own = "class Settings:\n    size = None\n    ids = [0]\n\n\nown = Settings()\n"
+    [said] = small(divided("own.size", own + "if own.size is None:\n    own.size = 4 * len(own.ids)\n"))
+    assert "4, by `4 * len(own.ids)` with one of these: with W" in said
+
+
 @pytest.mark.parametrize(("size", "head"), [("8", ""), ("args.batch_size", OPTIONS.format(64)), ("SIZE", "")])
 def test_a_batch_that_is_large_or_not_known(size: str, head: str) -> None:
     assert not small(divided(size, head))
