@@ -33,13 +33,19 @@ def _known(loader: Loader, found: FlowFacts, scripts: Sequence[Script]) -> Itera
             yield number, "", ""
     names = {size.attr for size, _ in written_sizes(loader) if isinstance(size, ast.Attribute)}
     told = [call for name in names for script in scripts for call in options(script, name)]
-    for call in [each for each in told if each in found.visits] or told:
-        default = next((word.value for word in call.keywords if word.arg == "default"), None)
+    told = [each for each in told if each in found.visits] or told
+    defaults = [next((word.value for word in call.keywords if word.arg == "default"), None) for call in told]
+    for call, default in zip(told, defaults, strict=True):
         if isinstance(default, ast.Constant) and type(default.value) is int:
             yield default.value, str(_named(call)), ""
-    for name in names:
-        option = str(_named(told[0])) if told else ""
+    unset = [call for call, default in zip(told, defaults, strict=True) if default is None or _is_none(default)]
+    for name in names if unset or not told else ():
+        option = str(_named(unset[0])) if unset else ""
         yield from ((each, option, code) for script in scripts for each, code in _where_not_given(script, name))
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _where_not_given(script: Script, name: str) -> Iterable[tuple[int, str]]:

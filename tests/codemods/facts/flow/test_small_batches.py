@@ -64,6 +64,18 @@ def test_what_a_batch_size_becomes_that_is_not_given(size: str, says: str) -> No
     assert len(said) == bool(says) and says in "".join(said)
 
 
+@pytest.mark.parametrize(
+    ("default", "said"),
+    [("default=None", True), ("help='how many'", True), ("default=64", False), ("default=N", False)],
+)
+def test_a_batch_size_is_not_given_where_its_option_has_no_default(default: str, said: bool) -> None:
+    """As `if not args.batch_size:` behind `default=64`, which no command comes to but one that gives 0."""
+    head = (
+        "N = 2 * 32\n" + OPTIONS.replace("default={}", default) + "if not args.batch_size:\n    args.batch_size = 4\n"
+    )
+    assert bool(small(divided("args.batch_size", head))) is said
+
+
 def test_what_a_batch_size_becomes_that_is_no_option() -> None:
     own = "class Settings:\n    size = None\n    ids = [0]\n\n\nown = Settings()\n"
     [said] = small(divided("own.size", own + "if own.size is None:\n    own.size = 4 * len(own.ids)\n"))
