@@ -127,8 +127,11 @@ class _Rewriter(cst.CSTTransformer):
         self._updated: dict[Span, cst.BaseExpression] = {}
         self._lines = sorted({key[0] for key in (*self._replaces, *self._statements)})
         self.pending: set[Span | Place] = {*self._replaces, *self._statements}
+        self._indents: list[str | None] = [None]  # of the blocks around, None for the file's usual one
 
     def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.IndentedBlock):
+            self._indents.append(node.indent)
         if not isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             return True
         if node not in self._spans:
@@ -144,6 +147,8 @@ class _Rewriter(cst.CSTTransformer):
             return self._expression(original_node, updated_node)
         if isinstance(original_node, (cst.Module, cst.IndentedBlock)):
             assert isinstance(updated_node, type(original_node))
+            if isinstance(original_node, cst.IndentedBlock):
+                self._indents.pop()
             return self._block(original_node, updated_node)
         if isinstance(original_node, cst.SimpleStatementSuite):
             assert isinstance(updated_node, cst.SimpleStatementSuite)
@@ -249,7 +254,8 @@ class _Rewriter(cst.CSTTransformer):
             return updated.with_changes(body=[cst.Pass()])
         if len(statements) == 1 and isinstance(statements[0], cst.SimpleStatementLine):
             return updated.with_changes(body=statements[0].body)
-        return cst.IndentedBlock(statements)
+        indent = self._indents[-1]
+        return cst.IndentedBlock([indented(each, indent) if indent else each for each in statements], indent=indent)
 
     def _statement(self, old: cst.CSTNode, new: Statement) -> tuple[list[Statement], list[cst.EmptyLine]]:
         if isinstance(new, cst.SimpleStatementLine):

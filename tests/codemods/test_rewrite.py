@@ -301,3 +301,12 @@ def test_new_blocks_have_the_indent_of_the_block_around_them() -> None:
     assert apply(TWO_INDENTS, tree, edits) == TWO_INDENTS.replace("\t\there()\n", own)
     inserted = with_insert(TWO_INDENTS, 2, code="if e:\n    three()\n")
     assert inserted == TWO_INDENTS.replace("    one()", "    if e:\n        three()\n    one()")
+
+
+@pytest.mark.parametrize("head", ["if d:", "for d in e:"])
+def test_the_block_of_a_statement_of_one_line_has_the_indent_of_the_block_around_it(head: str) -> None:
+    before = TWO_INDENTS.replace("if d:\n\t\there()", f"{head} here()")
+    tree = ast.parse(before)
+    here = next(node for node in ast.walk(tree) if isinstance(node, ast.Expr) and ast.unparse(node) == "here()")
+    after = apply(before, tree, [Guard(here, "g", "")])
+    assert after == TWO_INDENTS.replace("if d:\n\t\there()", f"{head}\n\t\tif g:\n\t\t\there()")
