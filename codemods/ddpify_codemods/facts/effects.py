@@ -295,13 +295,13 @@ def _streams(script: Script) -> frozenset[str]:
     return frozenset(
         name.id
         for name, value in bindings
-        if isinstance(name, ast.Name) and isinstance(value, ast.Call) and _opens(value)
+        if isinstance(name, ast.Name) and isinstance(value, ast.Call) and _opens(script, value)
     )
 
 
-def _opens(call: ast.Call) -> bool:
-    func = call.func
-    return (func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")) in _STREAMS
+def _opens(script: Script, call: ast.Call) -> bool:
+    """Whether a call opens a file or a buffer; what opens a picture gives that."""
+    return last_name(call.func) in _STREAMS and script.qualified(call.func) != "PIL.Image.open"
 
 
 def _is_imported_in_the_run(script: Script, node: ast.AST) -> bool:

@@ -45,6 +45,12 @@ def test_calls_that_write(source: str, does: bool) -> None:
     assert writes(script, script.tree.body[-1].value) is does  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(("opened", "does"), [("Image.open('a.png')", True), ("open('a.png', 'wb')", False)])
+def test_what_is_written_into_an_open_file_is_that_files(opened: str, does: bool) -> None:
+    script = script_of(f"import scipy.misc as m\nfrom PIL import Image\npicture = {opened}\nm.imsave(x, picture)")
+    assert writes(script, script.tree.body[-1].value) is does  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     "made",
     [
