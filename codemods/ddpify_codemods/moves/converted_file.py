@@ -16,6 +16,7 @@ from ..import_places import insertions
 from ..named_samplers import named_sampler
 from ..options import LOCAL_BATCH_NORM
 from ..rule import ChangeArgument, Delete, DropImport, Edit, Finding, Replace, RewriteImport
+from ..rules.exact.loads import spread_with
 from ..runtime_names import RUNTIME, import_from, runtime_name, shown
 from ..targets import Target, of_backend
 from ..view import AROUND, SHARDS, TORCH, View, called_at_once, is_wrap, settled_key, sharded_class
@@ -150,6 +151,18 @@ def _loads(seen: View, source: Target, target: Target | None) -> Iterator[tuple[
             code = target.load_devices if target is not None else ""
             message = "load tensors to this rank's device" if code else "leave out map_location"
             yield "DDP131", ChangeArgument(call, "map_location" if code else "", code, message, "map_location")
+        for word in call.keywords:
+            inner = _spread(word.value, own) if word.arg is None else None
+            if inner is not None:  # `**{"map_location": …, **given}`
+                code = spread_with(target.load_devices) if target is not None and target.load_devices else "{}"
+                yield "DDP131", Replace(word.value, code, "load tensors to this rank's device", parts=(inner,))
+
+
+def _spread(node: ast.expr, devices: str) -> ast.expr | None:
+    """What a conversion has put the devices of a target before; None where it has not."""
+    inner = node.values[-1] if isinstance(node, ast.Dict) and node.values else None
+    made = "" if inner is None else spread_with(devices).replace("{}", ast.unparse(inner))
+    return inner if made and ast.unparse(ast.parse(made, mode="eval").body) == ast.unparse(node) else None
 
 
 def _size_of_each(seen: View, node: ast.AST) -> ast.expr | None:

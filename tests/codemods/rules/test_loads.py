@@ -63,3 +63,15 @@ def test_plain_code_keeps_data_in_host_memory_too() -> None:
     code = converted(SCRIPT.format(load='torch.load("data.pt")'), "cuda", "plain")
     assert 'data = torch.load("data.pt", map_location={"cuda:0": "cuda"})' in code
     assert 'model.load_state_dict(torch.load("model.pt", map_location="cuda"))' in code
+
+
+SPREAD = SCRIPT.format(load='torch.load("data.pt", **given)').replace("data =", "given = {}\ndata =")
+
+
+def test_what_may_say_where_tensors_go_comes_first() -> None:
+    code = converted(SPREAD, "cuda")
+    assert 'data = torch.load("data.pt", **{"map_location": {"cuda:0": "cuda"}, **given})' in code
+    assert converted(code, "cuda") == code
+    assert '**{"map_location": {"xpu:0": "xpu"}, **given}' in converted(code, "xpu")
+    assert 'torch.load("data.pt", **given)' in converted(code, "none")
+    assert 'torch.load("data.pt", **given)' in converted(code, "cpu")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.script import Script
-from ...rule import ChangeArgument, Edit, Finding, Rule
+from ...rule import ChangeArgument, Edit, Finding, Replace, Rule
 from ...targets import Target
 
 MESSAGE = "load tensors to this rank's device"
@@ -16,6 +16,24 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Say of each torch.load where tensors go."""
     for call in loads(script) if target.load_devices else ():
         yield ChangeArgument(call, "map_location", target.load_devices, MESSAGE)
+    for value in spread(script) if target.load_devices else ():
+        yield Replace(value, spread_with(target.load_devices), MESSAGE)
+
+
+def spread(script: Script) -> Iterator[ast.expr]:
+    """What the calls of torch.load get by `**` that may say where tensors go, and may not."""
+    for call in script.find(ast.Call):
+        words = [word for word in call.keywords if word.arg is None]
+        placed = len(call.args) > 1 or any(word.arg == "map_location" for word in call.keywords)
+        if script.qualified(call.func) != "torch.load" or placed or len(words) != 1:
+            continue
+        if not isinstance(words[0].value, ast.Dict):
+            yield words[0].value
+
+
+def spread_with(devices: str) -> str:
+    """Such words, of which one says where tensors go if they do not."""
+    return f'{{"map_location": {devices}, **{{}}}}'
 
 
 def loads(script: Script) -> Iterator[ast.Call]:
