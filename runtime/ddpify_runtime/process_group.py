@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import multiprocessing
+import os
 import sys
 import threading
 from types import TracebackType
@@ -19,6 +20,7 @@ from .launch.start import start_processes
 from .sharding.collectives import broadcast_object
 
 _failed = False
+_forked = False
 _left: dict[int, int] = {}  # the rank that each thread had when it left the group: one but where devices are threads
 
 
@@ -99,9 +101,24 @@ def get_world_size() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
+def is_forked() -> bool:
+    """Whether this process was forked by one in a process group: it must not use that, whose messages are its
+    parent's, and comes to no place in step with the other ranks."""
+    return _forked
+
+
 def get_local_rank() -> int:
     """The rank among the processes of this machine, which is the index of this process's GPU."""
     return environment.read().local_rank
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = dist.is_initialized()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _broadcast_random_states() -> None:
@@ -124,7 +141,7 @@ def _end() -> None:
     """At exit: leave in step with the others, unless this or another process ends for another reason."""
     if not _failed:
         standard_streams.leave_silent()
-    if _failed or interrupts.met() or not dist.is_initialized():
+    if _failed or interrupts.met() or is_forked() or not dist.is_initialized():
         return
     if not failure.everyone_is_here(failure.END_LIMIT):
         failure.leave(

@@ -18,7 +18,7 @@ from .agreement.log_settings import elsewhere
 from .collectives import broadcast_tensors
 from .forward import region, watched
 from .lazy.batch import gather_what_it_sees, gather_what_they_hold, wholes
-from .process_group import get_rank, get_world_size
+from .process_group import get_rank, get_world_size, is_forked
 from .remote import called_back
 from .remote.objects import packed, unwrapped
 from .remote.values import next_key, travelling
@@ -103,7 +103,7 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
         watched.follow(modules, sent[1])
         return sent[0]  # type: ignore[no-any-return]
 
-    if _interrupted() or _has_left():
+    if _interrupted() or _has_left() or _is_forked():
         return function if get_rank() == 0 else lambda *args, **kwargs: absent
     return function if _single() else call
 
@@ -134,7 +134,7 @@ def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
             random_states.write(before)
             return function(*args, **kwargs)
 
-    return function if _single() or _interrupted() else call
+    return function if _single() or _interrupted() or _is_forked() else call
 
 
 def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
@@ -156,7 +156,7 @@ def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
         _, result = _on_rank_zero(lambda: (None, function(*args, **kwargs)))
         return result  # type: ignore[no-any-return]
 
-    return function if _single() or _interrupted() else call
+    return function if _single() or _interrupted() or _is_forked() else call
 
 
 def rank_zero_path(path: R) -> R | str:
@@ -201,6 +201,11 @@ def _interrupted() -> bool:
 def _has_left() -> bool:
     """Whether this was another rank than 0 of a group that it has left: what runs at its exit is rank 0's to do."""
     return get_world_size() == 1 and get_rank() > 0
+
+
+def _is_forked() -> bool:
+    """Whether the script has forked this process: what writes there is rank 0's to do, and no other waits for it."""
+    return is_forked() and not region.loads_alone()
 
 
 def _on_rank_zero(function: Callable[[], tuple[Any, Any]], others_follow: bool = False) -> tuple[Any, Any]:

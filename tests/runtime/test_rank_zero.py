@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -55,6 +56,26 @@ def in_a_thread() -> bool:
 
 def test_what_a_rank_does_alone_may_start_threads() -> None:
     assert run(2, in_a_thread) == [True, True]
+
+
+def in_forked_processes(folder: Path) -> tuple[list[bool], list[str]]:
+    """What processes that a rank forks find and write; a collective of theirs would wait for ever."""
+
+    def work(number: int) -> None:
+        there = rank_zero_value(Path.exists)(folder)
+        rank_zero_only((folder / f"{number}-{get_rank()}-{there}").write_text)("")
+
+    processes = [multiprocessing.get_context("fork").Process(target=work, args=(number,)) for number in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    barrier()
+    return [process.exitcode == 0 for process in processes], sorted(path.name for path in folder.iterdir())
+
+
+def test_processes_that_a_rank_forks_wait_for_no_other_and_write_on_rank_zero(tmp_path: Path) -> None:
+    assert run(2, in_forked_processes, tmp_path) == [([True, True], ["0-0-True", "1-0-True"])] * 2
 
 
 def make(path: Path) -> str:

@@ -75,3 +75,9 @@ def test_what_may_say_where_tensors_go_comes_first() -> None:
     assert '**{"map_location": {"xpu:0": "xpu"}, **given}' in converted(code, "xpu")
     assert 'torch.load("data.pt", **given)' in converted(code, "none")
     assert 'torch.load("data.pt", **given)' in converted(code, "cpu")
+
+
+@pytest.mark.parametrize("load", ["torch.load(*given)", "torch.load(*given, weights_only=False, **{})"])
+def test_what_may_come_by_place_is_left(load: str) -> None:
+    source = SCRIPT.format(load=load).replace("data =", 'given = ("data.pt", "cpu")\ndata =')
+    assert f"data = {load}" in converted(source, "cuda")

@@ -24,7 +24,7 @@ def spread(script: Script) -> Iterator[ast.expr]:
     """What the calls of torch.load get by `**` that may say where tensors go, and may not."""
     for call in script.find(ast.Call):
         words = [word for word in call.keywords if word.arg is None]
-        placed = len(call.args) > 1 or any(word.arg == "map_location" for word in call.keywords)
+        placed = may_place(call) or any(word.arg == "map_location" for word in call.keywords)
         if script.qualified(call.func) != "torch.load" or placed or len(words) != 1:
             continue
         if not isinstance(words[0].value, ast.Dict):
@@ -39,9 +39,14 @@ def spread_with(devices: str) -> str:
 def loads(script: Script) -> Iterator[ast.Call]:
     """The calls of torch.load that leave it to the file where its tensors go."""
     for call in script.find(ast.Call):
-        placed = len(call.args) > 1 or any(word.arg in ("map_location", None) for word in call.keywords)
+        placed = may_place(call) or any(word.arg in ("map_location", None) for word in call.keywords)
         if script.qualified(call.func) == "torch.load" and not placed:
             yield call
+
+
+def may_place(call: ast.Call) -> bool:
+    """Whether a call of torch.load may get map_location by its place: `load(path, "cpu")`, `load(*args)`."""
+    return len(call.args) > 1 or any(isinstance(each, ast.Starred) for each in call.args)
 
 
 RULE = Rule(
