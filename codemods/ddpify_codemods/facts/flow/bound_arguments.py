@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from .frames import local_entries
 from .operation_names import EACH, LOSS_CLASSES, MIX_LAST
-from .values import Bound, Class, Function, Instance, Items, Library, Module, Thing, Value
+from .values import SAME, Bound, Class, Function, Instance, Items, Library, Module, Thing, Value, join, made_of
 
 _DIMENSIONS = frozenset({"dim", "dims", "axis"})
 
@@ -59,6 +60,20 @@ def spread_out(value: Value | None) -> tuple[dict[str, Value], bool]:
         known |= {str(key): each for key, each in thing.known.items() if key != "**"} | inner
         all_known = all_known and is_known and thing.rest is None
     return known, all_known
+
+
+def spread_unseen(value: Value | None) -> Value:
+    """What `**value` may give under a name that it is not seen to have: the same on all ranks where all of it is."""
+    if value is None:
+        return SAME
+    dicts = [thing for thing in value.things if isinstance(thing, Items)]
+    found = [each for thing in dicts for each in (thing.rest, spread_unseen(thing.known.get("**"))) if each is not None]
+    if value.is_local or (len(dicts) < len(value.things) and local_entries(value)):
+        found.append(made_of("unknown", [value], reason="which names it is given by `**` is not seen"))
+    result = found[0] if found else SAME
+    for each in found[1:]:
+        result = join(result, each)
+    return result
 
 
 def _is_for_each(name: str) -> bool:

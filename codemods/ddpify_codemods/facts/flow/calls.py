@@ -10,13 +10,13 @@ from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
 from ..script import Script
 from .asserted import ends_the_run
-from .bound_arguments import is_layer, spread_out
+from .bound_arguments import is_layer, spread_out, spread_unseen
 from .draws import library_of
 from .factories import maker_of
 from .frames import Frame, local_entries
 from .meetings import is_of_pairs, lets_meet, may_meet_otherwise, meeting
 from .methods import Methods
-from .named_tuples import fields_of, instance
+from .named_tuples import fields_of, given_to_fields, instance
 from .noise import SAMPLING
 from .operands import operands
 from .operation_names import FACTORIES, LOSSES, NEW
@@ -214,11 +214,19 @@ class Calls(Methods):
             if fields := fields_of(thing):
                 return len(fields)
             initial = self.method_of(thing, "__init__", of(thing))
-            return self.places_of(initial) if initial is not None else 0
+            return self.places_of(initial) if initial is not None else len(self.fields_with_bases(thing))
         if not isinstance(thing, Function):
             return 0
         parameters = thing.node.args
         return len([*parameters.posonlyargs, *parameters.args]) - (thing.owner is not None)
+
+    def fields_with_bases(self, cls: Class, depth: int = 5) -> list[str]:
+        """The fields that a class without an `__init__` of its own has, those of the program's classes that it is
+        derived from first."""
+        bases = self.bases_of(cls) if depth else []
+        inherited = [name for base in reversed(bases) for name in self.fields_with_bases(base, depth - 1)]
+        own = [ast.unparse(each.target) for each in cls.node.body if isinstance(each, ast.AnnAssign)]
+        return list(dict.fromkeys([*inherited, *own]))
 
     def given(self, node: ast.expr, function: Value, frame: Frame) -> list[Value]:
         """The values that an argument stands for: several for `*values`."""
@@ -407,7 +415,8 @@ class Calls(Methods):
         }
         outer = inner.outer or frame
         by_library = is_called_by_library(function.script, function.node)
-        for name in [*names, *(each.arg for each in parameters.kwonlyargs)]:
+        taken = [*names, *(each.arg for each in parameters.kwonlyargs)]
+        for name in taken:
             if name in defaults:
                 inner.names[name] = self.value(defaults[name], outer) if not by_library else Value(is_none=None)
             else:
@@ -417,15 +426,19 @@ class Calls(Methods):
         rest = given[len(names) :]
         if parameters.vararg:
             inner.names[parameters.vararg.arg] = of(Items("tuple", dict(enumerate(v for v in rest if v is not None))))
-        if parameters.kwarg:
-            inner.names[parameters.kwarg.arg] = of(Items("dict", {key: value for key, value in keywords.items()}))  # noqa: C416
         spread, all_known = spread_out(keywords.get("**"))
+        unseen = spread_unseen(keywords.get("**"))
+        if parameters.kwarg:
+            words: dict[object, Value] = dict([*keywords.items(), *spread.items()])
+            words.pop("**", None)
+            inner.names[parameters.kwarg.arg] = of(Items("dict", words, None if all_known else unseen))
         told = {*names[: len(given)], *keywords}
         for name, value in inner.names.items() if not all_known else ():
             if name in defaults and name not in told:  # as the command line says, or a file
                 inner.names[name] = set_in_run(value)
-        inner.names.update(spread)
-        inner.names.update({name: value for name, value in keywords.items() if name != "**"})
+        for name in (each for each in taken if each not in told and _differ([unseen])):
+            inner.names[name] = join(inner.names[name], unseen) if name in defaults else unseen
+        inner.names |= {name: value for name, value in (spread | keywords).items() if name in taken}
         if function.owner is not None and names:
             inner.this = function.owner
         for name, value in inner.names.items():
@@ -462,10 +475,14 @@ class Calls(Methods):
         if initial is not None:
             self.enter(initial, node, args, keywords, frame)
         elif isinstance(made, Instance):
-            for place, field in enumerate(each for each in cls.node.body if isinstance(each, ast.AnnAssign)):
-                if isinstance(field.target, ast.Name):
-                    value = args[place] if place < len(args) else keywords.get(field.target.id, SAME)
-                    made.attributes[field.target.id] = value
+            names = self.fields_with_bases(cls)
+            made.attributes |= given_to_fields(names, args, keywords)
+            if (then := self.method_of(cls, "__post_init__", of(made))) is not None:
+                self.enter(then, node, [], {}, frame)
+            values = [*args, *keywords.values()]
+            if _differ(values) and not names:  # a list, or a dict, of what it is given
+                reason = f"what {cls.node.name} keeps of it is not seen"
+                return replace(made_of("unknown", values, reason=reason), things=frozenset({made}))
         return of(made)
 
 

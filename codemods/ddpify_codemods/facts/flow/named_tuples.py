@@ -6,7 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from ..script import Script
-from .values import SAME, Class, Items, Value, of
+from .bound_arguments import spread_out, spread_unseen
+from .values import Class, Items, Value, of
 
 
 def named_tuple(script: Script, call: ast.Call) -> Class | None:
@@ -33,9 +34,15 @@ def instance(cls: Class, args: Sequence[Value], keywords: Mapping[str, Value]) -
     fields = fields_of(cls)
     if fields is None or len(args) > len(fields):
         return None
-    given = {**dict(zip(fields, args, strict=False)), **keywords}
-    known: dict[object, Value] = {name: given.get(name, SAME) for name in fields}
+    known: dict[object, Value] = dict(given_to_fields(fields, args, keywords).items())
     return of(Items("tuple", {**dict(enumerate(known.values())), **known}))
+
+
+def given_to_fields(fields: Sequence[str], args: Sequence[Value], keywords: Mapping[str, Value]) -> dict[str, Value]:
+    """What the fields of a record get in their order, by name, or by `**values`."""
+    spread, unseen = spread_out(keywords.get("**"))[0], spread_unseen(keywords.get("**"))
+    given = {**dict(zip(fields, args, strict=False)), **spread, **keywords}
+    return {name: given.get(name, unseen) for name in fields}
 
 
 def fields_of(cls: Class) -> list[str] | None:

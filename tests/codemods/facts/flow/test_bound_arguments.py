@@ -146,3 +146,41 @@ def test_so_are_those_that_a_function_hands_on() -> None:
     unknown = followed(program + "start(**json.load(open('settings.json')))\n").found.joined
     known = followed(program + "start(rate=0.2)\n").found.joined
     assert [ast.unparse(node) for node in unknown] == ["out"] and not known
+
+
+FUNCTIONS = """\
+NAMES = {"0": "first", "1": "second"}
+
+
+def second(first, second):
+    return second
+
+
+def or_none(first, second=None):
+    return second
+
+
+def by_key(**outputs):
+    return outputs["second"]
+
+
+def handed_on(**outputs):
+    return second(**outputs)
+
+
+"""
+FILLED = """\
+loss = 0.0
+        out, filled = model(x), {{}}
+        for name, each in zip(NAMES, (out, 2 * out)):
+            filled[NAMES[name]] = each
+        part = {}({})
+        loss = part.pow(2).sum() + F.cross_entropy(out, y)"""
+
+
+@pytest.mark.parametrize("function", ["second", "or_none", "by_key", "handed_on"])
+@pytest.mark.parametrize("given", ["**filled", "first=out, **{'second': out}"])
+def test_what_a_function_gets_by_a_mapping_is_not_the_same_on_all_ranks(function: str, given: str) -> None:
+    source = training("0.0").replace("loss = 0.0", FILLED.format(function, given))
+    source = source.replace("model = nn.Linear(4, 3)\n", FUNCTIONS + "model = nn.Linear(4, 3)\n")
+    assert "differentiable_sum(part.pow(2).sum())" in plain(source).code
