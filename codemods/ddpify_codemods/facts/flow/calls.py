@@ -433,10 +433,13 @@ class Calls(Methods):
             words.pop("**", None)
             inner.names[parameters.kwarg.arg] = of(Items("dict", words, None if all_known else unseen))
         told = {*names[: len(given)], *keywords}
+        unset = [name for name in taken if name not in told]
+        # What has a default that is no None is meant as a rule to keep it: `return_dict=False`.
+        may_be_given = [name for name in unset if name not in defaults or inner.names[name].is_none is not False]
         for name, value in inner.names.items() if not all_known else ():
             if name in defaults and name not in told:  # as the command line says, or a file
                 inner.names[name] = set_in_run(value)
-        for name in (each for each in taken if each not in told and _differ([unseen])):
+        for name in may_be_given if _differ([unseen]) else ():
             inner.names[name] = join(inner.names[name], unseen) if name in defaults else unseen
         inner.names |= {name: value for name, value in (spread | keywords).items() if name in taken}
         if function.owner is not None and names:

@@ -11,7 +11,7 @@ from typing import Literal
 from .frames import Frame, local_runs
 from .operations import runs_over_samples
 from .own_decisions import is_drawn, only_takes
-from .phases import written_down
+from .phases import entry_by_entry, holds_of_key, written_down
 from .subscripts import Subscripts
 from .values import (
     BROADCAST,
@@ -36,8 +36,10 @@ class Comprehensions(Subscripts):
 
     def on_listcomp(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp, frame: Frame) -> Value:
         inner = Frame(frame.script, frame.node, {}, frame, statement=frame.statement)
-        if isinstance(node, ast.DictComp) and (known := self.of_constants(node, inner)) is not None:
-            return known
+        if isinstance(node, ast.DictComp):
+            known = self.of_constants(node, inner) or self.of_entries(node, inner)
+            if known is not None:
+                return known
         if not isinstance(node, ast.DictComp) and (known := self.part_by_part(node, inner)) is not None:
             return known
         overs: list[Value] = []
@@ -89,6 +91,29 @@ class Comprehensions(Subscripts):
             self.variant = (*self.variant, key)
             items.known[key] = self.value(node.value, frame)
             self.variant = self.variant[:-1]
+        return of(items)
+
+    def of_entries(self, node: ast.DictComp, frame: Frame) -> Value | None:
+        """`{key: each.to(device) for key, each in batch.items()}` of a dict that holds things of a batch under known
+        names, entry by entry; None for another dict."""
+        part = node.generators[0]
+        target = part.target.elts if isinstance(part.target, ast.Tuple) else []
+        if len(node.generators) > 1 or len(target) != 2 or ast.unparse(node.key) != ast.unparse(target[0]):
+            return None
+        pairs = entry_by_entry(self.value(part.iter, frame))
+        if not pairs or not all(each.kind == "same" or each.kind in LOCAL_ROWS for each in pairs.values()):
+            return None
+        items = Items("dict")
+        for key, value in pairs.items():
+            takes = [holds_of_key(test, ast.unparse(target[0]), key) for test in part.ifs]
+            if None in takes:
+                frame.names = {}
+                return None
+            if all(takes):
+                frame.names = {}
+                self.assign(part.target, of(Items("tuple", {0: Value(constant=key, host=True), 1: value})), frame)
+                items.known[key] = self.value(node.value, frame)
+        frame.names = {}
         return of(items)
 
     def part_by_part(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value | None:

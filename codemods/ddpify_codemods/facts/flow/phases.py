@@ -76,6 +76,36 @@ def _turns(over: Value) -> list[Value] | None:
     return values if thing.how == "entries" else None
 
 
+def entry_by_entry(over: Value) -> dict[str | int, Value] | None:
+    """The entries of the dict that a loop runs over, `batch.items()`, where all of them are known; None for others."""
+    thing = next(iter(over.things)) if len(over.things) == 1 and not over.is_local else None
+    if not isinstance(thing, Iteration) or thing.how != "pairs" or len(thing.inner) != 1 or thing.part:
+        return None
+    dicts = list(thing.inner[0].things)
+    items = dicts[0] if len(dicts) == 1 and not thing.inner[0].is_local else None
+    if not isinstance(items, Items) or items.shape != "dict" or items.rest is not None or items.default is not None:
+        return None
+    plain = not (items.grows or items.by_sample or items.may_be_by_sample or items.lengthened or items.apart)
+    keyed = {key: value for key, value in items.known.items() if isinstance(key, str | int)}
+    return keyed if plain and len(keyed) == len(items.known) else None
+
+
+def holds_of_key(test: ast.expr, name: str, key: str | int) -> bool | None:
+    """Whether a condition holds of a key, `key != "labels"`, `key in ("mask", "labels")`; None where it asks more."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or ast.unparse(test.left) != name:
+        return None
+    operator = test.ops[0]
+    try:
+        other = ast.literal_eval(test.comparators[0])
+    except ValueError:
+        return None
+    if isinstance(operator, ast.Eq | ast.NotEq):
+        return (key == other) is isinstance(operator, ast.Eq)
+    if not isinstance(operator, ast.In | ast.NotIn) or not isinstance(other, list | tuple | set):
+        return None
+    return (key in other) is isinstance(operator, ast.In)
+
+
 def _together(*values: Value) -> Value:
     return of(Items("tuple", dict(enumerate(values))))
 

@@ -184,3 +184,21 @@ def test_what_a_function_gets_by_a_mapping_is_not_the_same_on_all_ranks(function
     source = training("0.0").replace("loss = 0.0", FILLED.format(function, given))
     source = source.replace("model = nn.Linear(4, 3)\n", FUNCTIONS + "model = nn.Linear(4, 3)\n")
     assert "differentiable_sum(part.pow(2).sum())" in plain(source).code
+
+
+@pytest.mark.parametrize(
+    ("default", "loss"),
+    [
+        ("'mean'", "F.cross_entropy(out, y, reduction=setting)"),
+        ("0.5", "F.cross_entropy(out, y) * setting"),
+        ("False", "2 * F.cross_entropy(out, y) if setting else F.cross_entropy(out, y)"),
+    ],
+)
+def test_a_default_that_is_no_none_is_kept_whatever_a_mapping_may_hold(default: str, loss: str) -> None:
+    """`model(x, **batch)`, with `return_dict=False` and `reduction="mean"`."""
+    step = f"def step(x, y, mask=None, setting={default}):\n    out = model(x * mask)\n    return {loss}\n\n\n"
+    call = "batch = {}\n        for name, each in zip(NAMES, (x,)):\n            batch[NAMES[name]] = each\n"
+    source = training("0.0").replace("loss = 0.0", f"{call}        loss = step(x, y, **batch)")
+    result = plain(source.replace("model = ", f"NAMES = {{'0': 'mask', '1': 'other'}}\n\n\n{step}model = ", 1))
+    assert not refusals(result)
+    assert "(setting)" not in result.code

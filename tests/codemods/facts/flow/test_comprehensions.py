@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.codemods.facts.flow.followed import TRAINING, undivided
+from tests.codemods.plain.test_followed import plain, refusals, training
 
 CALL = "F.cross_entropy(model(x), y)"
 
@@ -28,3 +29,25 @@ def test_parts_of_a_batch_keep_their_places() -> None:
     assert (
         undivided(TRAINING.replace("        optimizer.zero_grad()\n", parts + "        optimizer.zero_grad()\n")) == []
     )
+
+
+SCALED = """\
+def step(x, y, mask=None, scale=None):
+    out = model(x if mask is None else x * mask)
+    loss = F.cross_entropy(out, y)
+    return loss if scale is None else loss * scale
+
+
+model = nn.Linear(4, 3)
+"""
+
+
+@pytest.mark.parametrize("test", ["", " if k != 'scale'", " if k in ['mask']", " if k not in ('scale', 'y')"])
+def test_entries_of_a_batch_keep_their_names(test: str) -> None:
+    """`scale` is not given, as it would be by a dict of any names."""
+    entries = "{{'mask': (x > 0.3).float()}}" if not test else "{{'mask': (x > 0.3).float(), 'scale': y}}"
+    call = f"step(x, y, **{{{{k: v.clone() for k, v in {entries}.items(){test}}}}})"
+    source = training("0.0").replace("loss = 0.0", f"loss = {call}".format())
+    assert not refusals(plain(source.replace("model = nn.Linear(4, 3)\n", SCALED)))
+    seen = source.replace("model = nn.Linear(4, 3)\n", SCALED).replace(".items()", ".items() if v.sum() > 0")
+    assert test or refusals(plain(seen))
