@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from .frames import local_entries
 from .operation_names import EACH, LOSS_CLASSES, MIX_LAST
@@ -48,32 +49,47 @@ def is_layer(thing: Library) -> bool:
     return thing.name.startswith("torch.nn.") and last[:1].isupper() and last not in LOSS_CLASSES
 
 
-def spread_out(value: Value | None) -> tuple[dict[str, Value], bool]:
-    """What `**value` gives by name, and whether that is all that it gives."""
+@dataclass(frozen=True)
+class Spread:
+    """What `**values` gives. known: by name; perhaps: those of these names that it may lack; unseen: what it may give
+    under any other name, the same on all ranks where all of it is; all_known: whether it has no other names."""
+
+    known: dict[str, Value]
+    perhaps: frozenset[str] = frozenset()
+    unseen: Value = SAME
+    all_known: bool = True
+
+
+def spread_out(value: Value | None) -> Spread:
+    """What `**value` gives, which may be one of several dicts."""
     if value is None:
-        return {}, True
+        return Spread({})
+    dicts = sorted((thing for thing in value.things if isinstance(thing, Items)), key=_in_order)
+    rests = [thing.rest for thing in dicts if thing.rest is not None]
+    others = len(dicts) < len(value.things) or not dicts or value.is_local
     known: dict[str, Value] = {}
-    dicts = [thing for thing in value.things if isinstance(thing, Items)]
-    all_known = len(dicts) == len(value.things) == 1
-    for thing in dicts:
-        inner, is_known = spread_out(thing.known.get("**"))
-        known |= {str(key): each for key, each in thing.known.items() if key != "**"} | inner
-        all_known = all_known and is_known and thing.rest is None
-    return known, all_known
-
-
-def spread_unseen(value: Value | None) -> Value:
-    """What `**value` may give under a name that it is not seen to have: the same on all ranks where all of it is."""
-    if value is None:
-        return SAME
-    dicts = [thing for thing in value.things if isinstance(thing, Items)]
-    found = [each for thing in dicts for each in (thing.rest, spread_unseen(thing.known.get("**"))) if each is not None]
+    perhaps: set[str] = set()
+    for name in dict.fromkeys(str(key) for thing in dicts for key in thing.known):
+        given = [{str(key): each for key, each in thing.known.items()}.get(name, thing.rest) for thing in dicts]
+        known[name] = _joined([each for each in given if each is not None])
+        if others or any(name not in map(str, thing.known) for thing in dicts):
+            perhaps.add(name)
     if value.is_local or (len(dicts) < len(value.things) and local_entries(value)):
-        found.append(made_of("unknown", [value], reason="which names it is given by `**` is not seen"))
-    result = found[0] if found else SAME
-    for each in found[1:]:
+        rests.append(made_of("unknown", [value], reason="which names it is given by `**` is not seen"))
+    return Spread(known, frozenset(perhaps), _joined(rests), not others and not rests)
+
+
+def _joined(values: Sequence[Value]) -> Value:
+    """What is one of some values."""
+    result = values[0] if values else SAME
+    for each in values[1:]:
         result = join(result, each)
     return result
+
+
+def _in_order(items: Items) -> list[tuple[str, str, str]]:
+    """By what dicts are put in an order that is the same in each run."""
+    return [(str(key), each.kind, each.reason) for key, each in items.known.items()]
 
 
 def _is_for_each(name: str) -> bool:

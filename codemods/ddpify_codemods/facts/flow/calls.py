@@ -10,7 +10,7 @@ from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
 from ..script import Script
 from .asserted import ends_the_run
-from .bound_arguments import is_layer, spread_out, spread_unseen
+from .bound_arguments import is_layer, spread_out
 from .draws import library_of
 from .factories import maker_of
 from .frames import Frame, local_entries
@@ -426,22 +426,25 @@ class Calls(Methods):
         rest = given[len(names) :]
         if parameters.vararg:
             inner.names[parameters.vararg.arg] = of(Items("tuple", dict(enumerate(v for v in rest if v is not None))))
-        spread, all_known = spread_out(keywords.get("**"))
-        unseen = spread_unseen(keywords.get("**"))
+        spread = spread_out(keywords.get("**"))
         if parameters.kwarg:
-            words: dict[object, Value] = dict([*keywords.items(), *spread.items()])
+            words: dict[object, Value] = dict([*keywords.items(), *spread.known.items()])
             words.pop("**", None)
-            inner.names[parameters.kwarg.arg] = of(Items("dict", words, None if all_known else unseen))
+            inner.names[parameters.kwarg.arg] = of(Items("dict", words, None if spread.all_known else spread.unseen))
         told = {*names[: len(given)], *keywords}
         unset = [name for name in taken if name not in told]
         # What has a default that is no None is meant as a rule to keep it: `return_dict=False`.
         may_be_given = [name for name in unset if name not in defaults or inner.names[name].is_none is not False]
-        for name, value in inner.names.items() if not all_known else ():
+        for name, value in inner.names.items() if not spread.all_known else ():
             if name in defaults and name not in told:  # as the command line says, or a file
                 inner.names[name] = set_in_run(value)
-        for name in may_be_given if _differ([unseen]) else ():
-            inner.names[name] = join(inner.names[name], unseen) if name in defaults else unseen
-        inner.names |= {name: value for name, value in (spread | keywords).items() if name in taken}
+        for name in may_be_given if _differ([spread.unseen]) else ():
+            inner.names[name] = join(inner.names[name], spread.unseen) if name in defaults else spread.unseen
+        for name in (each for each in unset if each in spread.known):
+            left_out = name in spread.perhaps and name in defaults
+            given_by_it = spread.known[name]
+            inner.names[name] = join(inner.names[name], given_by_it) if left_out else given_by_it
+        inner.names |= {name: value for name, value in keywords.items() if name in taken}
         if function.owner is not None and names:
             inner.this = function.owner
         for name, value in inner.names.items():

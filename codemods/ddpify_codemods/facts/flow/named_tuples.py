@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from ..script import Script
-from .bound_arguments import spread_out, spread_unseen
-from .values import Class, Items, Value, of
+from .bound_arguments import spread_out
+from .values import SAME, Class, Items, Value, join, of
 
 
 def named_tuple(script: Script, call: ast.Call) -> Class | None:
@@ -40,9 +40,10 @@ def instance(cls: Class, args: Sequence[Value], keywords: Mapping[str, Value]) -
 
 def given_to_fields(fields: Sequence[str], args: Sequence[Value], keywords: Mapping[str, Value]) -> dict[str, Value]:
     """What the fields of a record get in their order, by name, or by `**values`."""
-    spread, unseen = spread_out(keywords.get("**"))[0], spread_unseen(keywords.get("**"))
-    given = {**dict(zip(fields, args, strict=False)), **spread, **keywords}
-    return {name: given.get(name, unseen) for name in fields}
+    spread = spread_out(keywords.get("**"))
+    by_mapping = {name: join(SAME, each) if name in spread.perhaps else each for name, each in spread.known.items()}
+    given = {**by_mapping, **dict(zip(fields, args, strict=False)), **keywords}
+    return {name: given.get(name, spread.unseen) for name in fields}
 
 
 def fields_of(cls: Class) -> list[str] | None:

@@ -202,3 +202,20 @@ def test_a_default_that_is_no_none_is_kept_whatever_a_mapping_may_hold(default: 
     result = plain(source.replace("model = ", f"NAMES = {{'0': 'mask', '1': 'other'}}\n\n\n{step}model = ", 1))
     assert not refusals(result)
     assert "(setting)" not in result.code
+
+
+@pytest.mark.parametrize("function", ["second", "or_none", "by_key"])
+@pytest.mark.parametrize("other", ["{'first': 1.0, 'second': torch.zeros(3)}", "{'first': 1.0}"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_mapping_that_is_one_of_two_dicts_is_either_of_them(function: str, other: str, is_first: bool) -> None:
+    """Not the last one, whichever that is."""
+    dicts = ["{'first': 1.0, 'second': out}", other]
+    given = f"{dicts[not is_first]} if SWITCH else {dicts[is_first]}"
+    call = (
+        f"out = model(x)\n        part = {function}(**({given}))\n        loss = part.sum() + F.cross_entropy(out, y)"
+    )
+    source = training("0.0").replace("loss = 0.0", call)
+    functions = "import sys\nSWITCH = len(sys.argv) < 9\n" + FUNCTIONS
+    source = source.replace("model = nn.Linear(4, 3)\n", functions + "model = nn.Linear(4, 3)\n")
+    outcomes = {plain(source).code for _ in range(3)}
+    assert "differentiable_sum(part.sum())" in outcomes.pop() and not outcomes
