@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .frames import local_entries
 from .operation_names import EACH, LOSS_CLASSES, MIX_LAST
-from .values import SAME, Bound, Class, Function, Instance, Items, Library, Module, Thing, Value, join, made_of
+from .values import SAME, Bound, Class, Function, Instance, Items, Library, Module, Thing, Value, join, made_of, of
 
 _DIMENSIONS = frozenset({"dim", "dims", "axis"})
 
@@ -77,6 +77,50 @@ def spread_out(value: Value | None) -> Spread:
     if value.is_local or (len(dicts) < len(value.things) and local_entries(value)):
         rests.append(made_of("unknown", [value], reason="which names it is given by `**` is not seen"))
     return Spread(known, frozenset(perhaps), _joined(rests), not others and not rests)
+
+
+def by_keyword(pairs: Sequence[tuple[str | None, Value]]) -> dict[str, Value]:
+    """What a call gives by name, and by one or several `**values`, which have no name in common."""
+    spreads = [value for name, value in pairs if name is None]
+    found = {name: value for name, value in pairs if name is not None}
+    if len(spreads) > 1:
+        found["**"] = _in_turn(spreads)
+    elif spreads:
+        found["**"] = spreads[0]
+    return found
+
+
+def given_later(before: Mapping[str, Value], then: Mapping[str, Value]) -> dict[str, Value]:
+    """What a function gets by name that partial has made: what it is called with comes before what it was made with."""
+    later = spread_out(then.get("**"))
+    found = {name: value for name, value in before.items() if name not in later.known or name in later.perhaps}
+    if _may_differ(later.unseen):
+        found |= {name: join(value, later.unseen) for name, value in found.items() if name != "**"}
+    found |= {name: join(before[name], later.known[name]) for name in later.perhaps if name in before}
+    found |= then
+    if "**" in before and "**" in then:
+        found["**"] = _in_turn([before["**"], then["**"]])
+    return found
+
+
+def _in_turn(values: Sequence[Value]) -> Value:
+    """A dict that gives what several give, the later ones for the earlier."""
+    known: dict[object, Value] = {}
+    rest: Value | None = None
+    for spread in map(spread_out, values):
+        if _may_differ(spread.unseen):
+            known = {name: join(value, spread.unseen) for name, value in known.items()}
+        known |= {
+            name: join(known.get(name, SAME), value) if name in spread.perhaps else value
+            for name, value in spread.known.items()
+        }
+        if not spread.all_known:
+            rest = spread.unseen if rest is None else join(rest, spread.unseen)
+    return of(Items("dict", known, rest))
+
+
+def _may_differ(value: Value) -> bool:
+    return value.is_local or local_entries(value)
 
 
 def _joined(values: Sequence[Value]) -> Value:

@@ -10,7 +10,7 @@ from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
 from ..script import Script
 from .asserted import ends_the_run
-from .bound_arguments import is_layer, spread_out
+from .bound_arguments import by_keyword, given_later, is_layer, spread_out
 from .draws import library_of
 from .factories import maker_of
 from .frames import Frame, local_entries
@@ -110,7 +110,8 @@ class Calls(Methods):
         for place in (0, 1) if len(args) == len(node.args) and _takes_sizes(function, makes) else ():
             if isinstance(sizes := (node.args[place] if node.args[place:] else None), ast.List):
                 args[place] = of(Items("tuple", {at: self.value(each, frame) for at, each in enumerate(sizes.elts)}))
-        keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
+        words = [(word.arg, self.value(word.value, frame)) for word in node.keywords]
+        keywords = by_keyword(words)
         self.in_factory -= makes
         if isinstance(node.func, ast.Attribute) and node.func.attr == "__setattr__":
             for owner in (self.value(node.func.value, frame), *args[:1]):
@@ -124,7 +125,7 @@ class Calls(Methods):
         if not own:
             self.may_take([*args, *keywords.values()])
             given = [*zip(node.args, args, strict=False)]
-            given += [(word.value, keywords[word.arg or "**"]) for word in node.keywords]
+            given += [(word.value, value) for word, (_, value) in zip(node.keywords, words, strict=True)]
             self.found.read_same |= {part for part, value in given if not differs(value)}
             apart = not alone and any(differs(value) for _, value in given)
             self.found.given_parts |= {node} if apart else set()
@@ -288,9 +289,8 @@ class Calls(Methods):
         if isinstance(thing, Class):
             return self.instantiate(thing, node, args, keywords, frame)
         if isinstance(thing, Bound):
-            given, words = [*thing.args, *args], dict(thing.keywords) | keywords
-            twice = "**" in keywords and "**" in dict(thing.keywords)
-            if twice or (isinstance(thing.thing, Library) and not is_layer(thing.thing)):
+            given, words = [*thing.args, *args], given_later(dict(thing.keywords), keywords)
+            if isinstance(thing.thing, Library) and not is_layer(thing.thing):
                 found = self.unknown_call(node, [*given, *words.values()], frame, alone)
                 return replace(found, reason=COUPLES) if found.is_local else found
             return self.called(thing.thing, node, given, words, frame, alone)

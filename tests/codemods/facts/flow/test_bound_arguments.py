@@ -219,3 +219,23 @@ def test_a_mapping_that_is_one_of_two_dicts_is_either_of_them(function: str, oth
     source = source.replace("model = nn.Linear(4, 3)\n", functions + "model = nn.Linear(4, 3)\n")
     outcomes = {plain(source).code for _ in range(3)}
     assert "differentiable_sum(part.sum())" in outcomes.pop() and not outcomes
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "second(**{'second': out}, **{'first': 1.0})",
+        "second(**{'first': 1.0}, **{'second': out})",
+        "second(**filled, **{})",
+        "partial(second, **{'second': out})(**{'first': 1.0})",
+        "partial(second, second=1.0)(first=1.0, **filled)",
+        "partial(or_none, **filled)()",
+    ],
+)
+def test_what_is_given_by_several_mappings_is_what_each_of_them_gives(call: str) -> None:
+    functions = f"from functools import partial\n{FUNCTIONS}OUT = [None]\n\n\n"
+    functions += "def kept(first, **others):\n    return or_none(OUT[0], **others, second=OUT[0])\n\n\n"
+    source = training("0.0").replace("loss = 0.0", FILLED.replace("{}({})", "{}").format(call))
+    source = source.replace("part =", "OUT[0] = out\n        part =")
+    source = source.replace("model = nn.Linear(4, 3)\n", functions + "model = nn.Linear(4, 3)\n")
+    assert "differentiable_sum(part.pow(2).sum())" in plain(source).code
