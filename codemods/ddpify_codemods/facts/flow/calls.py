@@ -428,8 +428,10 @@ class Calls(Methods):
             inner.names[parameters.vararg.arg] = of(Items("tuple", dict(enumerate(v for v in rest if v is not None))))
         spread = spread_out(keywords.get("**"))
         if parameters.kwarg:
-            words: dict[object, Value] = dict([*keywords.items(), *spread.known.items()])
-            words.pop("**", None)
+            by_name = {each.arg for each in (*parameters.args, *parameters.kwonlyargs)} | {"**"}
+            words: dict[object, Value] = {
+                name: each for name, each in (keywords | spread.known).items() if name not in by_name
+            }
             inner.names[parameters.kwarg.arg] = of(Items("dict", words, None if spread.all_known else spread.unseen))
         told = {*names[: len(given)], *keywords}
         unset = [name for name in taken if name not in told]

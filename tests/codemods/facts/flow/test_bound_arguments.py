@@ -230,6 +230,7 @@ def test_a_mapping_that_is_one_of_two_dicts_is_either_of_them(function: str, oth
         "partial(second, **{'second': out})(**{'first': 1.0})",
         "partial(second, second=1.0)(first=1.0, **filled)",
         "partial(or_none, **filled)()",
+        "kept(first=1.0)",
     ],
 )
 def test_what_is_given_by_several_mappings_is_what_each_of_them_gives(call: str) -> None:
