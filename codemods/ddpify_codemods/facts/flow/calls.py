@@ -11,6 +11,7 @@ from ..optimizer_classes import is_optimizer_class
 from ..script import Script
 from .asserted import ends_the_run
 from .bound_arguments import by_keyword, given_later, is_layer, spread_out
+from .constructor_fields import Field, own_fields
 from .draws import library_of
 from .factories import maker_of
 from .frames import Frame, local_entries
@@ -215,19 +216,20 @@ class Calls(Methods):
             if fields := fields_of(thing):
                 return len(fields)
             initial = self.method_of(thing, "__init__", of(thing))
-            return self.places_of(initial) if initial is not None else len(self.fields_with_bases(thing))
+            if initial is not None:
+                return self.places_of(initial)
+            return len([field for field in self.fields_with_bases(thing) if field.given == "anyhow"])
         if not isinstance(thing, Function):
             return 0
         parameters = thing.node.args
         return len([*parameters.posonlyargs, *parameters.args]) - (thing.owner is not None)
 
-    def fields_with_bases(self, cls: Class, depth: int = 5) -> list[str]:
+    def fields_with_bases(self, cls: Class, depth: int = 5) -> list[Field]:
         """The fields that a class without an `__init__` of its own has, those of the program's classes that it is
         derived from first."""
         bases = self.bases_of(cls) if depth else []
-        inherited = [name for base in reversed(bases) for name in self.fields_with_bases(base, depth - 1)]
-        own = [ast.unparse(each.target) for each in cls.node.body if isinstance(each, ast.AnnAssign)]
-        return list(dict.fromkeys([*inherited, *own]))
+        inherited = [field for base in reversed(bases) for field in self.fields_with_bases(base, depth - 1)]
+        return list({field.name: field for field in [*inherited, *own_fields(cls.node)]}.values())
 
     def given(self, node: ast.expr, function: Value, frame: Frame) -> list[Value]:
         """The values that an argument stands for: several for `*values`."""
@@ -456,8 +458,8 @@ class Calls(Methods):
         self, cls: Class, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
     ) -> Value:
         """Make an instance of a class of the program."""
-        if (fields := instance(cls, args, keywords)) is not None:
-            return fields
+        if (entries_of := instance(cls, args, keywords)) is not None:
+            return entries_of
         if (loader := self.own_loader(cls, node, frame)) is not None:
             self.loaders_begun.append(loader)
             if loader.call is node:
@@ -483,12 +485,15 @@ class Calls(Methods):
         if initial is not None:
             self.enter(initial, node, args, keywords, frame)
         elif isinstance(made, Instance):
-            names = self.fields_with_bases(cls)
-            made.attributes |= given_to_fields(names, args, keywords)
+            fields = self.fields_with_bases(cls)
+            in_order = sorted((each for each in fields if each.given != "never"), key=lambda each: each.given)
+            names = [each.name for each in in_order]  # those by place first
+            told = {each.name: SAME for each in fields} | given_to_fields(names, args, keywords)
+            made.attributes |= {each.name: told[each.name] for each in fields if each.is_kept}
             if (then := self.method_of(cls, "__post_init__", of(made))) is not None:
-                self.enter(then, node, [], {}, frame)
+                self.enter(then, node, [told[each.name] for each in fields if not each.is_kept], {}, frame)
             values = [*args, *keywords.values()]
-            if _differ(values) and not names:  # a list, or a dict, of what it is given
+            if _differ(values) and not fields:  # a list, or a dict, of what it is given
                 reason = f"what {cls.node.name} keeps of it is not seen"
                 return replace(made_of("unknown", values, reason=reason), things=frozenset({made}))
         return of(made)
