@@ -240,3 +240,11 @@ def test_what_is_given_by_several_mappings_is_what_each_of_them_gives(call: str)
     source = source.replace("part =", "OUT[0] = out\n        part =")
     source = source.replace("model = nn.Linear(4, 3)\n", functions + "model = nn.Linear(4, 3)\n")
     assert "differentiable_sum(part.pow(2).sum())" in plain(source).code
+
+
+def test_named_parameters_are_not_among_the_others() -> None:
+    functions = "def tail(other, first=0.0):\n    return first\n\n\n"
+    functions += "def kept(first, **others):\n    return tail(1.0, **others)\n\n\n"
+    loss = "out = model(x)\n        loss = kept(first=out) + F.cross_entropy(out, y)"
+    source = training("0.0").replace("loss = 0.0", loss).replace("model = nn.", f"{functions}model = nn.", 1)
+    assert not refusals(plain(source))
