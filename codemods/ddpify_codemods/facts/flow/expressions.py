@@ -480,7 +480,9 @@ def _dict_in(value: Value) -> Items | None:
 
 
 def _merged(first: Items, second: Items) -> Items:
-    """A new dict with the entries of two."""
+    """A new dict with the entries of two, of which the second may have any name where not all of them are known."""
     rests = [each.rest for each in (first, second) if each.rest is not None]
     rest = join(*rests) if len(rests) == 2 else rests[0] if rests else None
-    return Items("dict", {**first.known, **second.known}, rest)
+    other = second.rest if second.rest is not None and (second.rest.is_local or local_entries(second.rest)) else None
+    known = {key: each if other is None else join(each, other) for key, each in first.known.items()}
+    return Items("dict", {**known, **second.known}, rest)

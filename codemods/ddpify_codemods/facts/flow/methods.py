@@ -383,6 +383,8 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             thing.in_order &= name not in ("pop", "reverse", "clear", "rotate", "popleft")
             if name == "setdefault" and args and args[0].is_local:
                 self.append(owner, made_of("unknown", args, reason=KEYED))
+            if name == "setdefault" and len(args) > 1 and thing.rest is None and _is_new(thing, *args[:2]):
+                thing.known[args[0].constant] = args[1]
             if name in ("get", "setdefault", "pop"):
                 return self.part(owner, args[0].constant if args else None)
             if name == "update":
@@ -441,6 +443,9 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
                 items.known[key] = join(value, given[key])
             elif not complete:
                 items.known[key] = replace(value, constant=None)
+        others = [thing.rest for value in args for thing in value.things if isinstance(thing, Items)]
+        for rest in (each for each in others if each is not None and (each.is_local or local_entries(each))):
+            items.known = {key: join(each, rest) for key, each in items.known.items()}
 
     def one_of_several(self, value: Value, name: str) -> Value:
         """What a method puts into a list or set."""
@@ -586,3 +591,8 @@ def _is_gone_through(node: ast.Call, frame: Frame) -> bool:
     """Whether a loop runs over all of what a call gives."""
     loop = frame.script.parents.get(node)
     return isinstance(loop, ast.For) and loop.iter is node
+
+
+def _is_new(items: Items, key: Value, value: Value) -> bool:
+    """Whether a dict may get an entry that differs between the ranks, under a name that it does not have."""
+    return isinstance(key.constant, str | int) and key.constant not in items.known and value.is_local

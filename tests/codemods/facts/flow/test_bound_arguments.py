@@ -248,3 +248,20 @@ def test_named_parameters_are_not_among_the_others() -> None:
     loss = "out = model(x)\n        loss = kept(first=out) + F.cross_entropy(out, y)"
     source = training("0.0").replace("loss = 0.0", loss).replace("model = nn.", f"{functions}model = nn.", 1)
     assert not refusals(plain(source))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        *("given = {'first': 0.0, 'second': 0.0} | filled", "given = {'first': 0.0, 'second': 0.0, **filled}"),
+        "given = {'first': 0.0, 'second': 0.0}\n        given.update(filled)",
+        "given = {'first': 0.0}\n        given.setdefault('second', out)",
+    ],
+)
+@pytest.mark.parametrize("part", ["second(**given)", "given['second']"])
+def test_entries_are_not_the_same_that_a_filled_dict_may_have_overwritten(made: str, part: str) -> None:
+    loss = FILLED.replace("{}({})", part).replace("part =", f"{made}\n        part =")
+    loss = loss.replace("{{}}", "dict()").replace("loss = 0.0\n        ", "", 1)
+    source = training("0.0").replace("loss = 0.0", loss)
+    source = source.replace("model = nn.Linear(4, 3)\n", FUNCTIONS + "model = nn.Linear(4, 3)\n")
+    assert "differentiable_sum(part.pow(2).sum())" in plain(source).code or refusals(plain(source))
