@@ -4,7 +4,7 @@ out their parameters, or only has them where it calls them: `if self.shortcut is
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from ..script import KEPT, Script
@@ -197,24 +197,6 @@ def has_no_parameters(module: Module) -> bool:
         )
         return bool(inner) and all(isinstance(each, Module) and has_no_parameters(each) for each in inner)
     return name in _WITHOUT_PARAMETERS or "Pool" in name
-
-
-def is_given_to_row(scripts: Sequence[Script], name: str, rows: Iterable[ast.AST]) -> bool:
-    """Whether a constructor gives the layer of an attribute to one of some rows of layers that forwards call, once:
-    `self.row = nn.Sequential(self.first, self.norm)`."""
-    given = (each for each in rows if isinstance(each, ast.Call) and f"self.{name}" in map(ast.unparse, each.args))
-    return any(_is_made_once(script, each, name) for each in given for script in scripts if each in script.parents)
-
-
-def _is_made_once(script: Script, node: ast.AST, name: str) -> bool:
-    """Whether something is made in a constructor itself, in no loop there, which sets an attribute once."""
-    for each in script.ancestors(node):
-        if isinstance(each, ast.FunctionDef):
-            stored = [part for part in ast.walk(each) if isinstance(part, ast.Attribute) and part.attr == name]
-            return each.name == "__init__" and sum(isinstance(part.ctx, ast.Store) for part in stored) == 1
-        if isinstance(each, ast.For | ast.While | ast.Lambda | ast.ListComp | ast.GeneratorExp | ast.DictComp):
-            return False
-    return False
 
 
 def _with_parents(module: Module) -> set[Module]:

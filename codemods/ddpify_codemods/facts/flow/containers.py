@@ -125,8 +125,6 @@ class Containers(ConditionalLayers):
         if not layers and module.contents is not None:
             layers = sorted(_modules(module.contents.all()), key=lambda each: getattr(each.made, "lineno", 0))
         for layer in layers:
-            if self.in_forward and module.layers:
-                self.layers_of_rows.setdefault(layer, set()).add(module.made)
             value = self.forward(layer, node, [value], {}, frame)
         return value
 

@@ -11,7 +11,7 @@ from ..script import Script
 from .bags import bags, is_in_one, of_each_sample
 from .batches import passed_on
 from .beginnings import Beginnings
-from .conditional_layers import has_no_parameters, is_given_to_row
+from .conditional_layers import has_no_parameters
 from .dimensions import of_dimensions
 from .dropout import draws_masks
 from .frames import Frame, Problem, local_entries
@@ -328,9 +328,7 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
         for (module, name), part in self.not_in_forward.items():
             if (module, name) in self.read_in_training and self.is_parameter(part):
                 by_losses[root_of(module).made] = part.made
-            elif not has_no_parameters(part) and not is_given_to_row(
-                self.scripts, name, self.layers_of_rows.get(part, set())
-            ):
+            elif not has_no_parameters(part):
                 self.found.unused.add(root_of(module).made)
         for made in self.found.unused & by_losses.keys():
             reason = "a loss uses these parameters of a model, which its forward does not use, nor others of it"

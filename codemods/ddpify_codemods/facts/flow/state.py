@@ -173,9 +173,6 @@ class State:
         self.computing: set[ast.ClassDef] = set()  # classes of networks whose methods models have called
         self.always: set[Module] = set()  # layers that the forward which is being followed calls in any case
         self.at_times: set[Module] = set()  # those that it calls in some cases
-        self.layers_of_rows: dict[
-            Module, set[ast.AST]
-        ] = {}  # layers that forwards call in an nn.Sequential, and what made it
         self.called_either_way: tuple[set[Module], set[Module]] | None = None  # in the last two ways
         self.not_taking: set[Module] = set()  # networks that do not take what a call gives, which others do
         self.has_moved = False  # whether samples of a batch lie along another dimension than the first in a forward
