@@ -76,8 +76,7 @@ class Comparisons(Reading):
         if len(values) == 2 and (isinstance(node.ops[0], ast.Is | ast.IsNot) or self.is_test(node, values, frame)):
             first, second = values
             if second.is_none and isinstance(node.comparators[0], ast.Constant):
-                sure = bool(first.things) or first.is_local or isinstance(first.constant, str)
-                known = first.is_none or (first.is_none is False and sure)
+                known = first.is_none or (first.is_none is False and (bool(first.things) or first.is_local))
                 if not known and is_drawn(first):
                     return replace(first, host=True, is_none=False)
                 return Value(constant=first.is_none is equals) if known else SAME
@@ -88,8 +87,7 @@ class Comparisons(Reading):
             if self.are_sizes(left, right, frame) or self.are_sizes(right, left, frame):
                 return SAME
             one, other = (value.constant for value in values)
-            named = [isinstance(value.constant, str) for value in values]
-            if any(named) and all(text or value.is_none for text, value in zip(named, values, strict=True)):
+            if isinstance(one, str) and isinstance(other, str):
                 return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
         if len(values) == 2 and isinstance(node.ops[0], ast.In | ast.NotIn):
             texts = _texts(node.comparators[0]) or _texts_given(node.comparators[0], frame)
