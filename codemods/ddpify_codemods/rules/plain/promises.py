@@ -11,7 +11,6 @@ from ...facts.flow.batches import sure_size
 from ...facts.flow.noise import comes_with_dropout, names_dropout
 from ...facts.flow.program import Program
 from ...facts.flow.small_batches import smallest
-from ...facts.flow.values import Loader
 from ...facts.named_devices import names_gpu
 from ...facts.pooled_norms import pooled_norms
 from ...facts.script import Script
@@ -19,23 +18,19 @@ from ...facts.seeds import fixed_worker_seeds
 from ...plain_words import TORCH
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
-from .words import is_here, names_something, normalizes, program_of
+from .words import names_something, normalizes, program_of
 from .wrapper import synchronized
 
 _FEW = 8  # a batch of so many is divided by the GPUs of a machine
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Say, once for a program, what differs from one process: where its first loader of training is made."""
+    """Say, once for a program, what differs from one process."""
     program = program_of(script)
-    found = program.followed.found
-    if not found.training:
+    if not script.is_entry or not program.followed.found.training:
         return
-    yield from _in_samples(script, program, target)
-    first = _first_loader(program)
-    if not is_here(script, first.script):
-        return
-    line = first.call.lineno
+    first = min(loader.call.lineno for loader in program.followed.found.training)
+    line = first if any(each.script.path == script.path for each in program.followed.found.training) else 1
     yield Finding(
         RULE.id,
         "warning",
@@ -44,10 +39,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         "them come twice in an epoch, and a batch size that W ranks do not divide is rounded down",
         "none needed; --style exact keeps the order",
     )
-    if found.full_batches and not program.per_process:
+    if program.followed.found.full_batches and not program.per_process:
         message = "the script gives tensors the batch size: W has to divide it, and the last batch has to be as large"
         yield Finding(RULE.id, "warning", line, message, "choose a batch size that W divides, or drop_last=True")
-    if (few := smallest(found, program.scripts)) and few[0] < _FEW and not program.per_process:
+    if (few := smallest(program.followed.found, program.scripts)) and few[0] < _FEW and not program.per_process:
         yield _few(*few, line)
     for message, remedy in target.words.differs:
         yield Finding(RULE.id, "warning", line, message, remedy)
@@ -68,27 +63,16 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             "--sync-batchnorm" if target.synchronizes_batch_norm else "--style exact takes those of the whole batch"
         )
         yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
-        drops = all(map(sure_size, found.training))
+        drops = all(map(sure_size, program.followed.found.training))
         if not drops and names_something(program, "BatchNorm1d") and _may_make(program, "BatchNorm1d"):
             message = "where a rank's last batch has one sample, BatchNorm1d ends with an error, as in one process"
             yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
         elif not drops:
             yield from _pooled(program, line)
-    left_out = found.only_evaluated
+    left_out = program.followed.found.only_evaluated
     if any(comes_with_dropout(each, left_out) or names_dropout(each, left_out) for each in program.scripts):
         message = "dropout draws its masks on each rank, from a seed of its own, not those of one process"
         yield Finding(RULE.id, "warning", line, message, "none needed")
-
-
-def _first_loader(program: Program) -> Loader:
-    """The loader of training that is made first, in the script or else in a file that it imports."""
-    order = [each.path for each in program.scripts]
-    training = program.followed.found.training
-    return min(training, key=lambda each: (order.index(each.script.path), each.call.lineno))
-
-
-def _in_samples(script: Script, program: Program, target: Target) -> Iterator[Finding]:
-    """Say what ranks do otherwise with their samples: each once for a program, where it is first done."""
     found = program.followed.found
     seeded = target.words.name == TORCH.name  # DDP655 seeds the workers of each rank otherwise
     for nodes, message, remedy in (
@@ -124,10 +108,9 @@ def _in_samples(script: Script, program: Program, target: Target) -> Iterator[Fi
             "leave it out, so that the noise is drawn by the generators that each rank seeds for itself",
         ),
     ):
-        first = next((each for each in program.scripts if any(node in each.parents for node in nodes)), script)
-        if is_here(script, first):
-            for line in sorted(node.lineno for node in nodes if node in script.parents)[:1]:  # type: ignore[attr-defined]
-                yield Finding(RULE.id, "warning", line, message, remedy)
+        for node in sorted(nodes, key=lambda each: each.lineno)[:1]:
+            at = node.lineno if node in script.parents else line  # type: ignore[attr-defined]
+            yield Finding(RULE.id, "warning", at, message, remedy)
 
 
 def _pooled(program: Program, line: int) -> Iterator[Finding]:
