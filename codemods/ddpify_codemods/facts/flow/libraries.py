@@ -57,6 +57,7 @@ from .values import (
     Thing,
     Value,
     entries,
+    join,
     made_of,
     of,
     set_in_run,
@@ -150,6 +151,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return self.next_batch(args[0], node, frame)
         if name == "next" and args and runs_over_samples(args[0]):
             return made_of("unknown", [self.each_of(args[0], node)], reason=TAKEN)
+        if name == "next" and len(args) == 2:
+            return join(self.library(name, node, args[:1], keywords, frame, alone), args[1])
         passed = self.iteration(name, last, args, node, frame)
         if passed is not None:
             return passed

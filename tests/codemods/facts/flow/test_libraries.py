@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
-from tests.codemods.facts.flow.followed import TRAINING, reasons, undivided
+from tests.codemods.facts.flow.followed import TRAINING, followed, reasons, undivided
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,12 @@ TO = "def to_device(part):\n    return part.to('cpu')\n"
 def test_what_map_makes_of_a_batch_that_is_unpacked(takes: str, fine: bool) -> None:
     source = TRAINING.replace("for x, y in", "for batch in").replace("        opt", f"        {takes}\n        opt", 1)
     assert (reasons(TO + source) == []) is fine
+
+
+@pytest.mark.parametrize("found", ["next((name for name in ['a'] if name == chosen), None)", "next(iter(names), None)"])
+def test_the_default_of_next_may_be_what_it_gives(found: str) -> None:
+    source = f"import sys\nchosen, names = sys.argv[-1], [*sys.argv[1:]]\nfound = {found}\n" + TRAINING.replace(
+        "optimizer.step()", "optimizer.step()\n        if found is None:\n            print(loss.item())"
+    )
+    (read,) = (each for each in followed(source).found.reductions if "loss.item()" in ast.unparse(each))
+    assert ast.unparse(read) == "loss.item()"
