@@ -127,11 +127,16 @@ class _Rewriter(cst.CSTTransformer):
         self._updated: dict[Span, cst.BaseExpression] = {}
         self._lines = sorted({key[0] for key in (*self._replaces, *self._statements)})
         self.pending: set[Span | Place] = {*self._replaces, *self._statements}
-        self._indents: list[str | None] = [None]  # of the blocks around, None for the file's usual one
+        self._indents: list[str | None] = [None]  # of the blocks around, as _other_indent tells it
+
+    def _other_indent(self, block: cst.CSTNode) -> str | None:
+        """The indent of a block, where it is made of other characters than the file's usual one."""
+        indent = block.indent if isinstance(block, cst.IndentedBlock) else None
+        return indent if indent and set(indent) != set(self._module.default_indent) else None
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.IndentedBlock):
-            self._indents.append(node.indent)
+            self._indents.append(self._other_indent(node))
         if not isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             return True
         if node not in self._spans:
@@ -216,9 +221,9 @@ class _Rewriter(cst.CSTTransformer):
         for old, new in zip(original.body, updated.body, strict=True):
             assert isinstance(new, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
             statements, left = self._statement(old, new)
-            if isinstance(original, cst.IndentedBlock) and original.indent is not None:
+            if indent := self._other_indent(original):
                 ours = isinstance(new, cst.SimpleStatementLine) or any(each is new for each in statements)
-                statements = [indented(s, original.indent) if ours and s is not new else s for s in statements]
+                statements = [indented(s, indent) if ours and s is not new else s for s in statements]
             touched = touched or statements != [new]
             if statements and orphans:
                 statements[0] = with_lines_above(statements[0], orphans)

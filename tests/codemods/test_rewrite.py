@@ -303,6 +303,14 @@ def test_new_blocks_have_the_indent_of_the_block_around_them() -> None:
     assert inserted == TWO_INDENTS.replace("    one()", "    if e:\n        three()\n    one()")
 
 
+def test_a_wider_block_does_not_make_new_ones_wider() -> None:
+    """As in the DCGAN of pytorch/examples, some of whose blocks have eight spaces."""
+    before = "if a:\n    one()\nif b:\n        two()\n"
+    assert with_insert(before, 4, code="if e:\n    three()\n") == before.replace(
+        "        two()", "        if e:\n            three()\n        two()"
+    )
+
+
 @pytest.mark.parametrize("head", ["if d:", "for d in e:"])
 def test_the_block_of_a_statement_of_one_line_has_the_indent_of_the_block_around_it(head: str) -> None:
     before = TWO_INDENTS.replace("if d:\n\t\there()", f"{head} here()")
