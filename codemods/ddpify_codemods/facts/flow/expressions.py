@@ -206,7 +206,7 @@ class Expressions(OwnOperators, TakenParts):
     def on_attribute(self, node: ast.Attribute, frame: Frame) -> Value:
         owner = self.value(node.value, frame)
         found = self.attribute_of(owner, node.attr, node, frame)
-        self.notes_taken(node.value, owner, found, frame)
+        self.notes_attribute(node, owner, found, frame)
         return found
 
     def on_call(self, node: ast.Call, frame: Frame) -> Value:

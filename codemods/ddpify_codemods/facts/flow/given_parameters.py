@@ -62,16 +62,15 @@ class GivenParameters(Training):
                 return UNSEEN
         return "" if trained.issuperset(map(root_of, self.trained_by([found]))) else UNSEEN
 
-    def on_attribute(self, node: ast.Attribute, frame: Frame) -> Value:
-        owner = self.value(node.value, frame)
-        found = self.attribute_of(owner, node.attr, node, frame)
-        if not self.in_forward:
-            of_program = any(isinstance(each, Module) and each.cls is not None for each in owner.things)
-            self.attributes[node] = found, of_program, frame
-            if tensors := found.only(Module):
-                owners = {each.parent for each in tensors if isinstance(each, Module) and each.parent is not None}
-                self.found.parameters_of.setdefault(node.value, set()).update(owners)
-        return found
+    def notes_attribute(self, node: ast.Attribute, owner: Value, found: Value, frame: Frame) -> None:
+        super().notes_attribute(node, owner, found, frame)
+        if self.in_forward:
+            return
+        of_program = any(isinstance(each, Module) and each.cls is not None for each in owner.things)
+        self.attributes[node] = found, of_program, frame
+        if tensors := found.only(Module):
+            owners = {each.parent for each in tensors if isinstance(each, Module) and each.parent is not None}
+            self.found.parameters_of.setdefault(node.value, set()).update(owners)
 
     def on_yield(self, node: ast.Yield | ast.YieldFrom, frame: Frame) -> Value:
         result = super().on_yield(node, frame)

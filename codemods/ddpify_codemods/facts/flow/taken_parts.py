@@ -14,10 +14,10 @@ from .values import Class, Function, Module, Value
 class TakenParts(State):
     """Which parts of networks are taken of what nothing else has."""
 
-    def notes_taken(self, node: ast.expr, owner: Value, part: Value, frame: Frame) -> None:
-        """A part is taken of a network, which may have been made for that alone; node: the expression of the owner."""
-        parts = {each for each in part.things if isinstance(each, Module) and each.parent in owner.things}
-        if parts and isinstance(node, ast.Call) and self.makes_alone(self.value(node.func, frame)):
+    def notes_attribute(self, node: ast.Attribute, owner: Value, found: Value, frame: Frame) -> None:
+        """An attribute is read; a part of a network, which may have been made for that alone."""
+        parts = {each for each in found.things if isinstance(each, Module) and each.parent in owner.things}
+        if parts and isinstance(node.value, ast.Call) and self.makes_alone(self.value(node.value.func, frame)):
             self.taken |= {each for each in parts if each.parent is not None and each.parent.parent is None}
 
     def makes_alone(self, called: Value) -> bool:
