@@ -295,6 +295,6 @@ def _read_by(value: Value) -> Iterator[tuple[str, Value]]:
         names = [each for each in ast.walk(thing.node) if isinstance(each, ast.Name)]
         own = {each.arg for each in ast.walk(thing.node.args) if isinstance(each, ast.arg)}
         own |= {each.id for each in names if not isinstance(each.ctx, ast.Load)}
-        for name in {each.id for each in names} - own:
+        for name in sorted({each.id for each in names} - own):
             if (owner := thing.closure.owner(name)) is not None:
                 yield name, owner.names[name]
