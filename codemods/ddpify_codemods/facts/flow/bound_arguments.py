@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from .frames import local_entries
+from .frames import local_entries, may_differ
 from .operation_names import EACH, LOSS_CLASSES, MIX_LAST
 from .values import SAME, Bound, Class, Function, Instance, Items, Library, Module, Thing, Value, join, made_of, of
 
@@ -94,7 +95,7 @@ def given_later(before: Mapping[str, Value], then: Mapping[str, Value]) -> dict[
     """What a function gets by name that partial has made: what it is called with comes before what it was made with."""
     later = spread_out(then.get("**"))
     found = {name: value for name, value in before.items() if name not in later.known or name in later.perhaps}
-    if _may_differ(later.unseen):
+    if may_differ(later.unseen):
         found |= {name: join(value, later.unseen) for name, value in found.items() if name != "**"}
     found |= {name: join(before[name], later.known[name]) for name in later.perhaps if name in before}
     found |= then
@@ -108,7 +109,7 @@ def _in_turn(values: Sequence[Value]) -> Value:
     known: dict[object, Value] = {}
     rest: Value | None = None
     for spread in map(spread_out, values):
-        if _may_differ(spread.unseen):
+        if may_differ(spread.unseen):
             known = {name: join(value, spread.unseen) for name, value in known.items()}
         known |= {
             name: join(known.get(name, SAME), value) if name in spread.perhaps else value
@@ -119,16 +120,9 @@ def _in_turn(values: Sequence[Value]) -> Value:
     return of(Items("dict", known, rest))
 
 
-def _may_differ(value: Value) -> bool:
-    return value.is_local or local_entries(value)
-
-
 def _joined(values: Sequence[Value]) -> Value:
     """What is one of some values."""
-    result = values[0] if values else SAME
-    for each in values[1:]:
-        result = join(result, each)
-    return result
+    return reduce(join, values) if values else SAME
 
 
 def _in_order(items: Items) -> list[tuple[str, str, str]]:

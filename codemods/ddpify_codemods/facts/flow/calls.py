@@ -14,7 +14,7 @@ from .bound_arguments import by_keyword, given_later, is_layer, spread_out
 from .constructor_fields import Field, own_fields
 from .draws import library_of
 from .factories import maker_of
-from .frames import Frame, local_entries
+from .frames import Frame, local_entries, may_differ
 from .meetings import is_of_pairs, lets_meet, may_meet_otherwise, meeting
 from .methods import Methods
 from .named_tuples import fields_of, given_to_fields, instance
@@ -442,7 +442,7 @@ class Calls(Methods):
         for name, value in inner.names.items() if not spread.all_known else ():
             if name in defaults and name not in told:  # as the command line says, or a file
                 inner.names[name] = set_in_run(value)
-        for name in may_be_given if _differ([spread.unseen]) else ():
+        for name in may_be_given if may_differ(spread.unseen) else ():
             inner.names[name] = join(inner.names[name], spread.unseen) if name in defaults else spread.unseen
         for name in (each for each in unset if each in spread.known):
             left_out = name in spread.perhaps and name in defaults
@@ -501,7 +501,7 @@ class Calls(Methods):
 
 def _differ(values: Sequence[Value]) -> bool:
     """Whether some values differ between the ranks, or hold what does."""
-    return any(value.is_local or local_entries(value) for value in values)
+    return any(map(may_differ, values))
 
 
 def _of_list(value: Value) -> Value | None:

@@ -9,7 +9,7 @@ from .arithmetic import combined
 from .batches import sure_size
 from .class_tests import known_ways
 from .extended import lengthening
-from .frames import Frame, Reduction, is_record, is_tuple, local_entries, local_runs
+from .frames import Frame, Reduction, is_record, is_tuple, local_entries, local_runs, may_differ
 from .input_gradients import learns_samples
 from .joined import last_name
 from .longest import LARGEST
@@ -483,6 +483,6 @@ def _merged(first: Items, second: Items) -> Items:
     """A new dict with the entries of two, of which the second may have any name where not all of them are known."""
     rests = [each.rest for each in (first, second) if each.rest is not None]
     rest = join(*rests) if len(rests) == 2 else rests[0] if rests else None
-    other = second.rest if second.rest is not None and (second.rest.is_local or local_entries(second.rest)) else None
+    other = second.rest if second.rest is not None and may_differ(second.rest) else None
     known = {key: each if other is None else join(each, other) for key, each in first.known.items()}
     return Items("dict", {**known, **second.known}, rest)

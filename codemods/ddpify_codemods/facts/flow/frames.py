@@ -468,6 +468,11 @@ def settled(value: Value, in_place: bool = False) -> Value:
     return Value(things=frozenset(things), host=value.host)
 
 
+def may_differ(value: Value) -> bool:
+    """Whether a value is another one on each rank, or holds what is."""
+    return value.is_local or local_entries(value)
+
+
 def local_entries(value: Value) -> bool:
     """Whether something differs between the ranks that is in a list or dict, or that is run over: `zip(a, b)`."""
     parts = (

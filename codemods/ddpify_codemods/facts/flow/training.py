@@ -10,7 +10,7 @@ from ..eager import is_move
 from ..origins import sources
 from ..script import Script
 from .expressions import Expressions
-from .frames import Frame, Freeze, Problem, local_entries
+from .frames import Frame, Freeze, Problem, may_differ
 from .values import SAME, Function, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
 
 _LAYERS = frozenset({"children", "modules", "named_children", "named_modules", "parameters", "named_parameters"})
@@ -105,8 +105,7 @@ class Training(Expressions):
 
     def is_told(self, node: ast.Call, given: Sequence[Value], frame: Frame) -> None:
         """An optimizer, or what changes its learning rate, is told numbers beside parameters: those of all ranks."""
-        differ = any(value.is_local or local_entries(value) for value in given)
-        waiting = [*node.args, *(word.value for word in node.keywords)] if differ else []
+        waiting = [*node.args, *(word.value for word in node.keywords)] if any(map(may_differ, given)) else []
         while waiting:
             part = waiting.pop(0)
             if isinstance(part, ast.Tuple | ast.List):
@@ -115,7 +114,7 @@ class Training(Expressions):
                 waiting += part.values
             elif isinstance(part, ast.Starred):
                 waiting.append(part.value)
-            elif (value := self.value(part, frame)).is_local or local_entries(value):
+            elif may_differ(value := self.value(part, frame)):
                 if self.parameters_in([value]):
                     self.problem(frame, part, _WITH_PARAMETERS)
                 else:
