@@ -24,8 +24,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run a script in several processes until all have ended, or one has failed.
 
     Args: the number of processes, and a command line as Python takes it: `4 train.py --epochs 2` or `4 -m a.train`.
-    Returns the status of the process that failed first, 128 + the number of the signal that ended it, 0, or 2 for a
-    command line that names no script.
+    Returns the status of the process that failed first, 128 + the number of the signal that ended it or this
+    process, 0, or 2 for a command line that names no script.
     """
     processes, *words = arguments or ("",)
     if not processes.isdigit() or not int(processes) or not words or words == ["-m"]:
@@ -37,7 +37,10 @@ def main(arguments: Sequence[str]) -> int:
     os.environ |= {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(free_port())}
     context = spawn(_work, (words,), int(processes), join=False)
 
+    forwarded: list[int] = []
+
     def forward(number: int, frame: FrameType | None) -> None:
+        forwarded.append(number)
         for pid in context.pids():
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
@@ -48,6 +51,8 @@ def main(arguments: Sequence[str]) -> int:
         while not context.join():
             pass
     except ProcessExitedException as error:
+        if forwarded:  # a rank that was still in a collective raises, or torch aborts it, when another is gone
+            return 128 + forwarded[0]
         ended = {rank: process.exitcode for rank, process in enumerate(context.processes)}
         return failures.record_exits({error.error_index: error.exit_code, **ended})
     return 0
