@@ -291,7 +291,7 @@ class FlowFacts:
     evaluations: dict[ast.Call, set[tuple[ast.AST, Script, str] | None]] = field(default_factory=dict)
     loops: dict[ast.AST, set[Loader]] = field(default_factory=dict)
     training: set[Loader] = field(default_factory=set)
-    loaders: set[Loader] = field(default_factory=set)
+    loaders: dict[Loader, None] = field(default_factory=dict)
     trained: set[Module] = field(default_factory=set)
     optimizer_calls: dict[ast.Call, Script] = field(default_factory=dict)
     lengths: list[tuple[Script, ast.Call, Loader]] = field(default_factory=list)

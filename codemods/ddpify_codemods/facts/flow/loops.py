@@ -182,7 +182,7 @@ class Loops(OneByOne, ByName, OwnRegions):
             return loader
         made = Loader(loader.call, loader.script, (*loader.variant, "evaluation"), loader)
         made = self.known_loaders.setdefault((loader, node), made)
-        self.found.loaders.add(made)
+        self.found.loaders.setdefault(made)
         return made
 
     def passed(self, node: ast.AST, loader: Loader, frame: Frame) -> None:

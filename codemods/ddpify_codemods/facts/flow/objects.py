@@ -372,7 +372,7 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
         """A DataLoader is made."""
         variant = (*self.variant, *frame.calls)
         found = self.begun(node) or self.known_loaders.setdefault((node, variant), Loader(node, frame.script, variant))
-        self.found.loaders.add(found)
+        self.found.loaders.setdefault(found)
         named = [word.value for word in node.keywords if word.arg == "dataset"]
         shuffles = [word.value for word in node.keywords if word.arg == "shuffle"]
         sizes = [*node.args[1:2], *(word.value for word in node.keywords if word.arg == "batch_size")]

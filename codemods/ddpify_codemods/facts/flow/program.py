@@ -187,9 +187,9 @@ def _follow(
         found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
     found.aside = aside
     found.agreed = {call: there for call, there in found.agreed.items() if call in lengths.asked}
-    of_others = {each for each in found.loaders - found.training if each.call in indistinct and each.source is None}
-    found.problems += [found.hidden[each] for each in of_others & found.hidden.keys()]
-    found.problems += [found.apart[each] for each in found.joined.keys() & found.apart.keys()]
+    of_others = {each for each in found.loaders.keys() - found.training if each.call in indistinct and each.source is None}
+    found.problems += [problem for each, problem in found.hidden.items() if each in of_others]
+    found.problems += [problem for each, problem in found.apart.items() if each in found.joined]
     found.problems += _brought_together_twice(found)
     found.problems += [next(iter(each.values())) for each in found.may_train.values() if len(each) > 1]
     found.read_same -= joined.parts().keys() - found.apart.keys() - found.apart_quietly
@@ -319,8 +319,8 @@ def _whole(
     separated: set[Loader] = set()
     problems = [*found.problems, *_of_both(found, status), *_not_deferred(scripts, found), *_padded(found, status)]
     for problem in problems:
-        for loader in problem.loaders:
-            if status.get(loader) in UNEVEN and loader not in separated:
+        for loader in [each for each in status if each in problem.loaders]:
+            if status[loader] in UNEVEN and loader not in separated:
                 changed = True
                 together = {each for each in _together(loader, found) if status.get(each) in UNEVEN}
                 known = all(before[each] == "sharded" and _has_known_batches(each, before) for each in together)
@@ -328,7 +328,7 @@ def _whole(
                 new = {each for each in together if not by_batches and separate(each, found, evaluated)}
                 separated |= together if new else set()
                 by_batches |= known
-                for other in set() if new else together:
+                for other in [each for each in status if each in together and not new]:
                     status[other] = "batches" if by_batches else "whole"
                     if status[other] != before[other] and (before[other] == "batches" or other not in whole):
                         whole[other] = problem  # of why it is not divided by batches either
