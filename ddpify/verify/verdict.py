@@ -15,6 +15,7 @@ from ddpify.verify import hazards, texts
 from ddpify.verify.bars import settled
 from ddpify.verify.batches import compare_batches
 from ddpify.verify.compare import (
+    AMPLIFIED,
     TEXT_TOLERANCE,
     close_content,
     distances,
@@ -31,7 +32,6 @@ from ddpify.verify.traces import distance
 TOLERANCE = 1e-6
 WITH_BATCH_NORM = 1e-5
 NOISE = 2e-7  # of the control run's gradients, relative to the root mean square of all: the rounding of another order
-AMPLIFIED = 10  # a difference may be so many times that of the control run
 CLIPPED = 1e-3  # relative difference of a norm that is clipped
 ROUNDING = 5e-2  # a first difference above this is none that rounding makes, and needs no control run
 CONTROLS = 5  # so many runs with other noise each, before a difference is one: a ReLU turns over in some of them only
@@ -281,7 +281,8 @@ def _files(
 ) -> Iterator[Difference]:
     """Files; partial: the endings of those that show rank 0's samples alone."""
     original, other = evidence.original.files, evidence.other.files
-    found = list(_file_differences(evidence.original, evidence.other, verdict.tolerance))
+    disturbed = control() if verdict.amplified else None
+    found = list(_file_differences(evidence.original, evidence.other, verdict.tolerance, disturbed))
     left_out = [name for name, _ in found if name.endswith(partial) and {name} <= {*original} & {*other}]
     if left_out:
         verdict.notes.append(f"not compared, since they show samples of rank 0: {', '.join(dict.fromkeys(left_out))}")
@@ -318,7 +319,9 @@ def _without_numbers(name: str) -> str:
     return re.sub(r"\d+", "#", name)
 
 
-def _file_differences(original: Run, other: Run, tolerance: float) -> Iterator[tuple[str, str]]:
+def _file_differences(
+    original: Run, other: Run, tolerance: float, disturbed: Run | None = None
+) -> Iterator[tuple[str, str]]:
     for name in sorted(original.files.keys() | other.files.keys()):
         if name not in other.files:
             yield name, f"files missing: {name}"
@@ -334,9 +337,9 @@ def _file_differences(original: Run, other: Run, tolerance: float) -> Iterator[t
                     place = f"file {name} line {found.line}"
                     yield name, f"{place}: {_quoted(found.ours)}, original {_quoted(found.original)}"
             else:
-                yield from (
-                    (name, message) for message in close_content(name, original.files[name], content, tolerance)
-                )
+                again = disturbed.files.get(name) if disturbed else None
+                for message in close_content(name, original.files[name], content, tolerance, again):
+                    yield name, message
 
 
 def _randomness(verdict: Verdict, evidence: Evidence) -> None:

@@ -44,6 +44,21 @@ def test_what_rounding_does_to_the_original_itself_is_allowed_ten_times() -> Non
     assert "from step 2 on beyond the tolerance" in dict(found.equal)["parameters"]
 
 
+def test_a_file_may_differ_by_what_the_parameters_may() -> None:
+    """By ten times what rounding made of the file in the control run."""
+
+    def trained(size: float, file: float, ranks: int = 1) -> Run:
+        return run(0, 0, size, ranks=ranks, files={"model.pt": {("fc.weight",): START * (1 + file)}})
+
+    original, control = trained(0, 0), trained(1e-4, 9e-7)
+    found = verdict(original, trained(8e-4, 8e-6, ranks=2), control)
+    assert not found.differences and found.amplified
+    (difference,) = verdict(original, trained(8e-4, 2e-5, ranks=2), control).differences
+    assert difference.what.startswith("file model.pt")
+    (difference,) = verdict(original, trained(0, 8e-6, ranks=2), control).differences
+    assert difference.what.startswith("file model.pt"), "nothing is amplified"
+
+
 def test_more_than_that_is_a_difference_at_its_step() -> None:
     original, control = run(0, 0, 0), run(0, 1e-5, 1e-3)
     (difference,) = verdict(original, run(0, 8e-5, 2e-2, ranks=2), control).differences

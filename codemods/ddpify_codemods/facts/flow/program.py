@@ -187,7 +187,9 @@ def _follow(
         found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
     found.aside = aside
     found.agreed = {call: there for call, there in found.agreed.items() if call in lengths.asked}
-    of_others = {each for each in found.loaders.keys() - found.training if each.call in indistinct and each.source is None}
+    of_others = {
+        each for each in found.loaders.keys() - found.training if each.call in indistinct and each.source is None
+    }
     found.problems += [problem for each, problem in found.hidden.items() if each in of_others]
     found.problems += [problem for each, problem in found.apart.items() if each in found.joined]
     found.problems += _brought_together_twice(found)
