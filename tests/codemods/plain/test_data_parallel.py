@@ -104,6 +104,31 @@ def test_of_two_ways_that_for_one_gpu_stays() -> None:
     assert "several" not in code and "device_count() > 1" not in code
 
 
+ONLY_WRAPS = "    model = nn.DataParallel(model)\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        ("gpus = len(train_set)\nif gpus > 1 and not test_loader is None:\n" + ONLY_WRAPS, []),
+        ("if train_set:\n" + ONLY_WRAPS + "    print(2)\n", ["if train_set:", "    print(2)"]),
+        (
+            "if train_set:\n" + ONLY_WRAPS + "else:\n    print(1)\n",
+            ["if train_set:", "    pass", "else:", "    print(1)"],
+        ),
+        (
+            "if train_set:\n    print(1)\nelif test_set:\n" + ONLY_WRAPS,
+            ["if train_set:", "    print(1)", "elif test_set:", "    pass"],
+        ),
+        ("if train_set.tensors[0].any():\n" + ONLY_WRAPS, ["if train_set.tensors[0].any():", "    pass"]),
+    ],
+)
+def test_a_condition_that_is_left_with_nothing_goes_too(lines: str, left: list[str]) -> None:
+    code = parallel(MODEL + lines + "model.cuda()\n")
+    between = code[code.index(MODEL) + len(MODEL) : code.index("model.cuda()")].splitlines()
+    assert [line for line in between if not line.startswith("gpus")] == left
+
+
 IN_FORWARD = """\
 class Net(nn.Module):
     def __init__(self):

@@ -128,15 +128,29 @@ def _is_among(script: Script, found: dict[ast.AST, Script], node: ast.AST) -> bo
 
 
 def _without(script: Script, wraps: ast.Assign, idle: dict[ast.Call, ast.AST]) -> Delete | Unguard:
-    """Leave out a statement; with the condition that there are several GPUs, of which a process has one."""
-    several = script.parents[wraps]
-    if not isinstance(several, ast.If) or wraps not in several.body or not _asks_for_several(script, several.test):
+    """Leave out a statement; with the condition for which there would be nothing left to do."""
+    around = script.parents[wraps]
+    if not isinstance(around, ast.If) or wraps not in around.body:
         return Delete(wraps, _MESSAGE)
+    several = _asks_for_several(script, around.test)  # of which a process has one
     gone = {wraps, *(script.statement(call) for call in idle if call in script.parents)}
-    others = [each for each in several.body if each not in gone and not _only_says(script, each)]
-    if others:
+    others = [each for each in around.body if each not in gone and not (several and _only_says(script, each))]
+    if others or (not several and (around.orelse or _is_elif(script, around) or not _only_looks(around.test))):
         return Delete(wraps, _MESSAGE)
-    return Unguard(several, _MESSAGE, "orelse") if several.orelse else Delete(several, _MESSAGE)
+    return Unguard(around, _MESSAGE, "orelse") if around.orelse else Delete(around, _MESSAGE)
+
+
+def _is_elif(script: Script, node: ast.If) -> bool:
+    above = script.parents[node]
+    return isinstance(above, ast.If) and node in above.orelse
+
+
+def _only_looks(test: ast.expr) -> bool:
+    """Whether a condition calls nothing: `args.gpus > 1`."""
+    kinds = ast.Name | ast.Attribute | ast.Constant | ast.Compare | ast.BoolOp | ast.UnaryOp
+    return all(
+        isinstance(node, kinds | ast.expr_context | ast.cmpop | ast.boolop | ast.unaryop) for node in ast.walk(test)
+    )
 
 
 def _asks_for_several(script: Script, test: ast.expr) -> bool:
