@@ -120,6 +120,10 @@ ONLY_WRAPS = "    model = nn.DataParallel(model)\n"
             "if train_set:\n    print(1)\nelif test_set:\n" + ONLY_WRAPS,
             ["if train_set:", "    print(1)", "elif test_set:", "    pass"],
         ),
+        (
+            "if train_set:\n    print(1)\nelif torch.cuda.device_count() > 1:\n" + ONLY_WRAPS,
+            ["if train_set:", "    print(1)", "elif torch.cuda.device_count() > 1:", "    pass"],
+        ),
         ("if train_set.tensors[0].any():\n" + ONLY_WRAPS, ["if train_set.tensors[0].any():", "    pass"]),
     ],
 )

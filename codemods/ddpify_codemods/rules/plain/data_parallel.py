@@ -130,12 +130,12 @@ def _is_among(script: Script, found: dict[ast.AST, Script], node: ast.AST) -> bo
 def _without(script: Script, wraps: ast.Assign, idle: dict[ast.Call, ast.AST]) -> Delete | Unguard:
     """Leave out a statement; with the condition for which there would be nothing left to do."""
     around = script.parents[wraps]
-    if not isinstance(around, ast.If) or wraps not in around.body:
+    if not isinstance(around, ast.If) or wraps not in around.body or _is_elif(script, around):
         return Delete(wraps, _MESSAGE)
     several = _asks_for_several(script, around.test)  # of which a process has one
     gone = {wraps, *(script.statement(call) for call in idle if call in script.parents)}
     others = [each for each in around.body if each not in gone and not (several and _only_says(script, each))]
-    if others or (not several and (around.orelse or _is_elif(script, around) or not _only_looks(around.test))):
+    if others or (not several and (around.orelse or not _only_looks(around.test))):
         return Delete(wraps, _MESSAGE)
     return Unguard(around, _MESSAGE, "orelse") if around.orelse else Delete(around, _MESSAGE)
 
