@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from .snippet import check_noop, check_transformed, imports_of
+from .snippet import check_noop, check_transformed, findings, imports_of
 
 
 def test_a_check_for_the_class_stays() -> None:
@@ -32,3 +32,10 @@ def test_an_imported_name_is_imported_from_the_runtime() -> None:
     above = imports_of(lines, imports=imports)
     assert "from torch.nn import Linear\n" in above
     assert "    DataParallel,\n" in above
+
+
+@pytest.mark.parametrize(("target", "said"), [("cuda", ["warning"]), ("cpu", [])])
+def test_copies_that_are_made_by_hand_are_told_of(target: str, said: list[str]) -> None:
+    """Each of the processes makes as many as there are GPUs."""
+    found = findings("copies = nn.parallel.replicate(nn.Linear(1, 1), range(2))", target)
+    assert [each.severity for each in found if each.rule == "DDP104"] == said

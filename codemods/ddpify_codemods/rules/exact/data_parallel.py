@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.data_parallel import CLASSES, called_in_parallel, with_inputs
+from ...facts.data_parallel import CLASSES, COPIES, called_in_parallel, with_inputs
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, ReplaceImport, Rule
 from ...targets import Target
@@ -27,6 +27,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif called := called_in_parallel(script, call):
             template, parts = with_inputs(script, *called)
             yield Replace(call, template, "call the module itself: DDP divides the batch", parts=parts)
+        elif target.is_accelerator and script.qualified(call.func) in COPIES:
+            message = "every process copies the model to these GPUs here, and computes the whole batch with its copies"
+            yield Finding(RULE.id, "warning", call.lineno, message, "call the model itself: a process has one GPU")
 
 
 def _stand_in(call: ast.Call) -> Iterator[Replace]:
