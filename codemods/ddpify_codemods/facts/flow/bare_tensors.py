@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from ..called_modules import last_name
-from ..script import Script
+from ..script import KEPT, Script
 
 _ADDS = frozenset({"append", "extend", "insert", "add_param_group"})
 _OF_MODULES = frozenset({"parameters", "named_parameters"})
@@ -21,14 +22,18 @@ def parameters_given(call: ast.Call) -> list[ast.expr]:
     return [*call.args[:1], *named]
 
 
-def bare_tensors(script: Script, given: ast.expr, depth: int = _DEPTH) -> Iterator[ast.expr]:
+def bare_tensors(script: Script, given: ast.expr) -> Iterator[ast.expr]:
     """The tensors in an expression, or in what its variables are given in the file, that are learned by themselves."""
-    for part in _parts(given):
-        if isinstance(part, ast.Call) and _is_learned(part) and not _is_of_module(script, part):
-            yield part
-        elif isinstance(part, ast.Name | ast.Attribute) and depth:
-            for value in _given_to(script, ast.unparse(part)):
-                yield from bare_tensors(script, value, depth - 1)
+    waiting, seen = [given], set[str]()
+    for _ in range(_DEPTH + 1):
+        names: dict[str, None] = {}
+        for part in (part for each in waiting for part in _parts(each)):
+            if isinstance(part, ast.Call) and _is_learned(part) and not _is_of_module(script, part):
+                yield part
+            elif isinstance(part, ast.Name | ast.Attribute):
+                names[ast.unparse(part)] = None
+        waiting = [value for name in names if name not in seen for value in _given_to(script, name)]
+        seen.update(names)
 
 
 def attributes_given(script: Script, given: ast.expr, depth: int = _DEPTH) -> Iterator[ast.Attribute]:
@@ -89,31 +94,40 @@ def _is_of_module(script: Script, call: ast.Call) -> bool:
     return any("Module" in ast.unparse(base) for each in inside for base in each.bases)
 
 
-def _given_to(script: Script, name: str) -> Iterator[ast.expr]:
+def _given_to(script: Script, name: str) -> tuple[ast.expr, ...]:
     """What a variable is given, or what is added to it."""
-    for node in script.find(ast.Assign):
-        if any(ast.unparse(each) in (name, f"{name}['params']") for each in node.targets):
-            yield node.value
-    for typed in script.find(ast.AnnAssign):
-        if typed.value is not None and ast.unparse(typed.target) == name:
-            yield typed.value
-    for added in script.find(ast.AugAssign):
-        if ast.unparse(added.target) == name:
-            yield added.value
+    return _all_given(script).get(name, ())
+
+
+@lru_cache(maxsize=KEPT)
+def _all_given(script: Script) -> Mapping[str, tuple[ast.expr, ...]]:
+    """What each variable of a file is given, or what is added to it."""
+    found: dict[str, dict[ast.expr, None]] = {}
+    calls: dict[str, list[ast.Call]] = {}
     for call in script.find(ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _ADDS and ast.unparse(call.func.value) == name:
-            yield from call.args
+        calls.setdefault(last_name(call.func), []).append(call)
+    for name, value in _writes(script):
+        found.setdefault(name, {})[value] = None
     for function in script.find(ast.FunctionDef):
         names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-        if name in names:
-            yield from _passed(script, function, name, names)
+        for call in calls.get(function.name, ()):
+            taken = [each for each in names if each != "self"]
+            words = [(each.arg, each.value) for each in call.keywords if each.arg in names]
+            for name, value in (*zip(taken, call.args, strict=False), *words):
+                found.setdefault(str(name), {})[value] = None
+    return {name: tuple(values) for name, values in found.items()}
 
 
-def _passed(script: Script, function: ast.FunctionDef, name: str, names: list[str]) -> Iterator[ast.expr]:
-    """What the calls of a function give for an argument."""
+def _writes(script: Script) -> Iterator[tuple[str, ast.expr]]:
+    """The variables that statements of a file write, or add to, and what."""
+    for node in script.find(ast.Assign):
+        for target in map(ast.unparse, node.targets):
+            yield target.removesuffix("['params']"), node.value
+    for typed in script.find(ast.AnnAssign):
+        if typed.value is not None:
+            yield ast.unparse(typed.target), typed.value
+    for added in script.find(ast.AugAssign):
+        yield ast.unparse(added.target), added.value
     for call in script.find(ast.Call):
-        if ast.unparse(call.func).rpartition(".")[2] != function.name:
-            continue
-        taken = [each for each in names if each != "self"]
-        yield from (value for key, value in zip(taken, call.args, strict=False) if key == name)
-        yield from (each.value for each in call.keywords if each.arg == name)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _ADDS:
+            yield from ((ast.unparse(call.func.value), each) for each in call.args)

@@ -30,6 +30,7 @@ from .whole_calls import given_whole
 
 _READ_SAME = "it is of this rank's batches in one case, and the same on all ranks in another"
 _ROUNDS = 12
+_TOO_LARGE = "the program is too large to be followed"
 _UNSETTLED = f"which batches are divided, and which calls are wrapped, is not settled after {_ROUNDS} rounds"
 _DRAWN_OTHERWISE = "this loop does not train, and gets what the sampler of training draws, of which a rank has its part"
 _DRAWN_TWICE = (
@@ -93,6 +94,8 @@ def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
     and never take a step, are passed by.
     """
     found, evaluated = _follow(scripts, divides), frozenset[ast.AST]()
+    if any(each.reason == _TOO_LARGE for each in found.problems):  # in any other way, too
+        return found
     idle = idle_optimizers(found.found)
     if idle:
         found = _follow(scripts, divides, idle=idle)
@@ -303,7 +306,7 @@ def _once(
     try:
         follower.run()
     except (TooLarge, RecursionError):
-        return follower.found, Problem(scripts[0], scripts[0].tree, "the program is too large to be followed")
+        return follower.found, Problem(scripts[0], scripts[0].tree, _TOO_LARGE)
     found = follower.found  # the number of a rank's batches, once it is brought together, is the same on all
     found.read_same -= {call for call, statuses in found.lengths_of.items() if statuses == {"batches"}}
     return found, None

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
+from ddpify_codemods.facts.flow.bare_tensors import bare_tensors
+from ddpify_codemods.facts.script import Script
 
 from ...plain.test_followed import CE, HEAD, LOOP, plain, refusals
 
@@ -47,3 +52,23 @@ def test_parameters_of_modules_are_not(optimizer: str) -> None:
 def test_rows_put_to_a_batch_are_refused() -> None:
     pad = "F.cross_entropy(model(torch.cat([x, torch.zeros(8 - len(x), 4)])), y)"
     assert refusals(plain(trained(OPTIMIZER, pad)))
+
+
+def test_what_variables_are_given_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a hundred functions each is given what others get by the same names: not 100 to the power of four."""
+    written = [0]
+    unparse = ast.unparse
+
+    def counted(node: ast.AST) -> str:
+        written[0] += 1
+        return unparse(node)
+
+    helpers = "".join(f"def f{n}(a, b, rate):\n    return f{n + 1}(b, a, a + b + rate)\n\n\n" for n in range(60))
+    optimizer = helpers + "def f60(a, b, rate):\n    return rate\n\n\nrate = f0(1, 2, 0.1)\n"
+    optimizer += "optimizer = torch.optim.SGD([{'params': model.parameters(), 'lr': rate}], lr=0.1)\n"
+    tree = ast.parse(trained(optimizer, CE))
+    script = Script(Path("train.py"), "", tree, True, frozenset())
+    given = next(each for each in script.find(ast.Call) if ast.unparse(each.func) == "torch.optim.SGD")
+    monkeypatch.setattr(ast, "unparse", counted)
+    assert not [*bare_tensors(script, given.args[0])]
+    assert written[0] < 2_000
