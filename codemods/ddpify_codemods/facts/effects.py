@@ -11,6 +11,7 @@ from .called_modules import last_name
 from .distributed import depends_on_rank
 from .loaders import is_false
 from .on_rank_zero import made_on_rank_zero
+from .only_read import mode_to_read
 from .origins import assigned, origins
 from .own_methods import is_own_function, is_own_module, may_be_own
 from .paths import is_path
@@ -86,7 +87,7 @@ def writes(script: Script, call: ast.Call) -> bool:
     if _is_imported(script, call.func) and (_is_writer(script, name) or made_on_rank_zero(script, call)):
         return True
     if name in _ARCHIVES:
-        return _is_writing(mode_of(script, call))
+        return _is_writing(mode_of(script, call)) and mode_to_read(script, call) is None
     if name == "lmdb.open":
         return not any(word.arg == "readonly" and not is_false(word.value) for word in call.keywords)
     if _opens_file(script, name):  # the null device exists, so "x" would fail on the other ranks

@@ -106,7 +106,8 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
             yield Finding(RULE.id, "note", call.lineno, message, "none needed where the command writes nothing")
         elif statement not in done:
             message = f"what {ast.unparse(call.func)} gives back is used, and only rank 0 may call it"
-            yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+            remedy = f'open it with "r" where it is only read, or {REMEDY}' if name == "h5py.File" else REMEDY
+            yield Finding(RULE.id, "refused", call.lineno, message, remedy)
         return
     done.add(statement)
     if not is_quiet(script, call) or puts_together(script, call):
