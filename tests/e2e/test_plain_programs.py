@@ -2010,6 +2010,23 @@ for epoch in range(2):
         optimizer.step()
         print(loss.item())
 """,
+    "backward passes that follow each other": """\
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    for x, y in loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        size = 0.01 * out.abs().sum()
+        other = model(2 * x).pow(2).mean().sqrt()
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        size.backward()
+        other.backward()
+        optimizer.step()
+        print(loss.item(), size.item(), other.item())
+""",
 }
 
 

@@ -20,7 +20,7 @@ from ..result import ConversionBug, Result, in_turn, original_lines, refusal, un
 from ..rule import Finding, Folder
 from ..targets import TARGETS, Target
 from ..view import View
-from .converted_file import is_per_process, target_of, to_one_device
+from .converted_file import Move, is_per_process, target_of, to_one_device
 from .early import joined_above, too_early, with_program
 from .from_exact import moved
 from .results import results_of
@@ -201,6 +201,10 @@ def to_plain(
         )
         return moved(program, moves, lambda texts: convert(texts, plain))
     results = with_plain_rules(program, scripts, target, options)
+    if all(result.code == program[path] for path, result in results.items()) and trains(scripts):
+        joined = _with_joined_backwards(program, scripts, target, options, convert)
+        if joined:
+            return joined
     if not target.plain_by_way_of or all(result.code == program[path] for path, result in results.items()):
         return results
     texts = {path: result.code for path, result in results.items()}
@@ -208,6 +212,27 @@ def to_plain(
     moving = ConversionOptions(target.name, roots=options.roots)
     moved_on = to_xla(texts, by_hand, target, distribution.kind(by_hand), moving)
     return in_turn(program, results, _without_own_lines(program, moved_on))
+
+
+def _with_joined_backwards(
+    program: Mapping[Path, str], scripts: Sequence[Script], target: Target, options: ConversionOptions, convert: Convert
+) -> dict[Path, Result]:
+    """The conversion of a program whose backward passes through one forward are made one; nothing where that is
+    refused as well.
+
+    Args: as for `to_plain`.
+    """
+    from ..rules.plain.joined_backwards import RULE, joins
+    from ..styles import in_program
+
+    several = in_program(scripts, options.sync_batchnorm, bool(options.per_process), bool(options.fully_sharded))
+    edits = {each.path: tuple((RULE.id, edit) for edit in joins(each)) for each in several}
+    moves = {path: Move(each) for path, each in edits.items() if each}
+    if not moves:
+        return {}
+    plain = replace(options, target=target.name, style="plain")
+    results = moved(program, moves, lambda texts: convert(texts, plain))
+    return results if any(result.code != program[path] for path, result in results.items()) else {}
 
 
 def _without_own_lines(program: Mapping[Path, str], results: Mapping[Path, Result]) -> dict[Path, Result]:

@@ -15,7 +15,7 @@ from .values import SAME, Function, Items, Module, OptimizerValue, Parameters, V
 
 _LAYERS = frozenset({"children", "modules", "named_children", "named_modules", "parameters", "named_parameters"})
 _AT_REST = frozenset({"load_state_dict", "state_dict", "zero_grad"})  # methods of an optimizer that takes no step
-_TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
+TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
 FROZEN_LATE = "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see"
 _WITH_PARAMETERS = "parameters are given to an optimizer here together with numbers that each rank has others of"
@@ -44,7 +44,7 @@ class Training(Expressions):
             if frozen is None:
                 self.problem(frame, node, _FROZEN)
             if model not in self.gradients.awaited:
-                self.found.not_averaged[node, model] = Problem(frame.script, node, _TWICE)
+                self.found.not_averaged[node, model] = Problem(frame.script, node, TWICE)
             self.gradients = self.gradients.passed(model, node)
 
     def wanted_by(self, node: ast.Call, frame: Frame) -> set[ast.AST] | None:
@@ -60,7 +60,7 @@ class Training(Expressions):
         if model not in self.frozen_when_wrapped:
             self.found.not_averaged[node, model] = Problem(frame.script, node, _FROZEN)
         elif model not in self.gradients.awaited:
-            self.found.not_averaged[node, model] = Problem(frame.script, node, _TWICE)
+            self.found.not_averaged[node, model] = Problem(frame.script, node, TWICE)
         self.gradients = self.gradients.passed(model, node)
 
     def calls_wrapper(self, model: ast.AST, node: ast.Call) -> None:
