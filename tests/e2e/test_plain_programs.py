@@ -1319,6 +1319,26 @@ for epoch in range(2):
     found = measure(np.array(labels), torch.cat(outs, 0).numpy(), wanted=["accuracy", "spread"])
     print(found["accuracy"], found["spread"])
 """,
+    "loaders that say that they have no sampler": """\
+def make(data, trains):
+    return DataLoader(data, batch_size=12, shuffle=trains, sampler=None, num_workers=0)
+
+
+loader, other = make(train_set, True), make(test_set, False)
+last = DataLoader(sampler=None, batch_size=12, dataset=TensorDataset(*train_set.tensors), shuffle=False)
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+    evaluate(model, last)
+more = DataLoader(shuffle=True, batch_size=12, dataset=TensorDataset(*test_set.tensors), drop_last=True)
+train(model, optimizer, more)
+batches = DataLoader(test_set, 12, sampler=None, shuffle=False)
+losses = []
+with torch.no_grad():
+    for x, y in batches:
+        losses.append(F.cross_entropy(model(x), y).item())
+print(sum(losses) / len(losses))
+""",
 }
 
 # Those that make their own model, of which there is one.

@@ -25,7 +25,7 @@ class Seen:
     """What a call of DataLoader says.
 
     dataset: what is loaded. shuffle: whether in a random order; None where it is not said. sampler: of the script's
-    own, None for none.
+    own, None for none, `sampler=None` too.
     """
 
     dataset: ast.expr
@@ -42,8 +42,12 @@ def seen(script: Script, call: ast.Call) -> Seen | None:
         return None
     shuffle, sampler = call.args[2] if len(call.args) > 2 else words.get("shuffle"), words.get("sampler")
     size = call.args[1] if len(call.args) > 1 else words.get("batch_size")
-    if "batch_sampler" in words or _is(size, None) or _is(sampler, None):
+    if "batch_sampler" in words or _is(size, None):
         return None
+    if _is(sampler, None):
+        sampler = None
+        if len(call.args) > 2:
+            return None
     if sampler is not None and shuffle is not None and not _is(shuffle, False):
         return None
     # torch refuses any sampler beside shuffle=True, and a batch_sampler beside a sampler.
@@ -59,6 +63,11 @@ def order_of(call: ast.Call) -> str:
     given = {word.arg for word in call.keywords}
     named = next((name for name in ("sampler", "shuffle") if name in given), "")
     return named or ("2" if len(call.args) > 2 else "")
+
+
+def says_no_sampler(call: ast.Call) -> bool:
+    """Whether a call of DataLoader says that there is no sampler of the script's own: `sampler=None`."""
+    return any(word.arg == "sampler" and _is(word.value, None) for word in call.keywords)
 
 
 def is_false(shuffle: ast.expr | None) -> bool:

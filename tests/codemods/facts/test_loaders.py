@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.loaders import can_be_repeated, is_false, new_name, seen
+from ddpify_codemods.facts.loaders import can_be_repeated, is_false, new_name, says_no_sampler, seen
 
 from tests.codemods.checks import node_of, script_of
 
@@ -18,6 +18,8 @@ HEAD = "from torch.utils.data import DataLoader, IterableDataset\nclass Stream(I
         ("DataLoader(data)", ("data", None, None)),
         ("DataLoader(data, 4, shuffle=True)", ("data", "True", None)),
         ("DataLoader(data, sampler=mine)", ("data", None, "mine")),
+        ("DataLoader(data, shuffle=True, sampler=None)", ("data", "True", None)),
+        ("DataLoader(data, 4, True, sampler=None)", None),
         ("DataLoader(data, batch_sampler=mine)", None),
         ("DataLoader(data, batch_size=None)", None),
         ("DataLoader(data, **options)", None),
@@ -30,6 +32,14 @@ def test_what_a_call_says(call: str, shown: tuple[str, str | None, str | None] |
     found = seen(script, node_of(script, call))
     parts = found and tuple(each and ast.unparse(each) for each in (found.dataset, found.shuffle, found.sampler))
     assert parts == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"), [("sampler=None", True), ("sampler=mine", False), ("shuffle=None", False)]
+)
+def test_a_sampler_of_none(given: str, answer: bool) -> None:
+    script = script_of(f"{HEAD}loader = DataLoader(data, {given})")
+    assert says_no_sampler(node_of(script, f"DataLoader(data, {given})")) is answer
 
 
 def test_the_order_is_that_of_the_data_set_unless_it_is_said() -> None:

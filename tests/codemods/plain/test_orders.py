@@ -7,6 +7,12 @@ import pytest
 from tests.codemods.plain.test_followed import HEAD, plain, refusals
 
 MADE = "DataLoader(train_set, batch_size=8{})"
+STEP = """\
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 EPOCH = """\
 def run():
     loader = {made}
@@ -115,3 +121,37 @@ def test_an_object_that_a_turn_binds_is_not_told_at_its_begin(before: str, first
 def test_the_epoch_that_a_while_loop_counts_up_is_told(first: str, each: str, told: str) -> None:
     made = code("start = 1\n" + WHILE.replace("{first}", first).replace("{each}", each))
     assert f"loader.sampler.set_epoch({told})" in made
+
+
+def last_call(code: str) -> str:
+    """The arguments of the last loader that a program makes."""
+    return code.rpartition("\nloader = DataLoader(")[2].partition("\n)")[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        (", shuffle=True, sampler=None", "sampler=DistributedSampler(train_set, shuffle=True)"),
+        (", sampler=None", "sampler=DistributedSampler(train_set, shuffle=False)"),
+        (", sampler=None, shuffle=shuffles", "sampler=DistributedSampler(train_set, shuffle=shuffles)"),
+    ],
+)
+def test_a_sampler_of_none_is_none(options: str, made: str) -> None:
+    """torch takes no shuffle=True beside the one that comes in its place."""
+    found = last_call(code("shuffles = True\nloader = {made}\nfor x, y in loader:\n" + STEP, options))
+    assert made in found and found.count("shuffle=") == 1
+
+
+def test_a_sampler_of_none_behind_an_order_that_is_no_keyword_is_left() -> None:
+    program = "loader = DataLoader(train_set, 8, True, sampler=None)\nfor x, y in loader:\n" + STEP
+    assert refusals(plain(HEAD + program))
+
+
+@pytest.mark.parametrize("order", ["shuffle=True, ", "sampler=None, shuffle=True, "])
+def test_a_sampler_stands_behind_a_data_set_that_gets_its_name_there(order: str) -> None:
+    data = "TensorDataset(torch.rand(64, 4), torch.randint(3, (64,)))"
+    found = plain(HEAD + f"loader = DataLoader({order}batch_size=8, dataset={data})\nfor x, y in loader:\n" + STEP)
+    assert not refusals(found)
+    call = last_call(found.code)
+    assert call.index("(dataset := ") < call.index("sampler=DistributedSampler(dataset, shuffle=True)")
+    assert call.count("sampler=") == 1 and call.count("shuffle=") == 1

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from ..drawing_samplers import drawing_sampler
 from ..keyword_dictionaries import drops_last
 from ..known_sampler import known_sampler
-from ..loaders import can_be_repeated, is_false, new_name, seen
+from ..loaders import can_be_repeated, is_false, new_name, says_no_sampler, seen
 from ..meters import meters
 from ..script import Script
 from .after_loops import left_by
@@ -274,7 +274,7 @@ def _can_be_divided(loader: Loader) -> bool:
     if options(loader.script, loader.call):
         return True
     own = words & {"sampler", "batch_sampler"} and known_sampler(loader.script, loader.call) is None
-    if own or len(loader.call.args) > 3:
+    if (own and not says_no_sampler(loader.call)) or len(loader.call.args) > 3:
         return False
     shown = shown_of(loader.script, loader.call)
     if shown is None:

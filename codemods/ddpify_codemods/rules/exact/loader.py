@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
+from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, says_no_sampler, seen
 from ...facts.script import Script
 from ...rule import ChangeArgument, Edit, Finding, Replace, ReplaceImport, Rule
 from ...targets import Target
@@ -40,6 +40,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         parent = script.parents[node]
         if not isinstance(parent, ast.Call) or parent.func is not node or len(parent.args) > 2:
             continue  # of an order that is no keyword --target none could not give back the very text
+        if says_no_sampler(parent):
+            continue  # nor of two keywords
         if shown := seen(script, parent):
             yield from _named(script, parent, shown)
     if made:  # an import that nothing uses too: its name is free then

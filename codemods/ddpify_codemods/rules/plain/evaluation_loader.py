@@ -11,13 +11,14 @@ from ...facts.flow.program import Followed
 from ...facts.flow.values import Loader
 from ...facts.keyword_dictionaries import keyword_dictionary
 from ...facts.known_sampler import known_sampler
-from ...facts.loaders import can_be_repeated, is_false, new_name, order_of, seen
+from ...facts.loaders import can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .mixed_loops import loader_of, mixed_loops
 from .ratios import only_ratios_are_left
+from .training_loader import with_sampler
 from .words import REMEDY, is_here, program_of
 
 _IN_ORDER = (
@@ -57,7 +58,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif status == "sharded":
             name = options(script, loader.call)
             words = target.words
-            yield _changed(script, loader, name, words) if name else _divided(script, loader, words)
+            yield from [_changed(script, loader, name, words)] if name else _divided(script, loader, words)
             if (ordered := shared_order(script, loader.call)) is not None:
                 yield Replace(ordered.name, in_other_order(ordered), "evaluate this rank's samples, none twice")
 
@@ -66,37 +67,31 @@ def is_used(followed: Followed, loader: Loader) -> bool:
     return any(loader in (each, each.source) for loaders in followed.found.loops.values() for each in loaders)
 
 
-def _divided(script: Script, loader: Loader, words: Words) -> Edit:
+def _divided(script: Script, loader: Loader, words: Words) -> Iterator[Edit]:
     shown = shown_of(script, loader.call)
     assert shown is not None
     sampler = known_sampler(script, loader.call)
     is_subset = sampler is not None and sampler.is_subset
     named = sampler.is_after if is_subset and sampler else can_be_repeated(script, shown.dataset)
     name = "" if named else new_name(script, loader.call)
-    instead = order_of(loader.call)
     message = "evaluate this rank's samples, none twice"
-    return ChangeArgument(
-        loader.call, "sampler", words.shard, message, instead, (), (shown.dataset,), name, words.imports
-    )
+    return with_sampler(loader.call, words.shard, message, (shown.dataset,), name, words.imports)
 
 
 def _by_batches(script: Script, loader: Loader, words: Words) -> Iterator[Edit | Finding]:
     """Give each rank every W-th batch, where numbers of batches are added up."""
     sizes = batch_sizes(loader)
     if not sizes or (isinstance(sizes[0], ast.Constant) and sizes[0].value == 1):
-        yield _divided(script, loader, words)
+        yield from _divided(script, loader, words)
         return
     shown = seen(script, loader.call)
     assert shown is not None
     if not is_false(shown.shuffle):
         yield Finding(RULE.id, "note", loader.call.lineno, _IN_ORDER, "none needed")
     name = "" if can_be_repeated(script, shown.dataset) else new_name(script, loader.call)
-    instead = order_of(loader.call)
     message = "evaluate this rank's batches, none twice"
     parts = (shown.dataset, sizes[0])
-    yield ChangeArgument(
-        loader.call, "sampler", words.shard_of_batches, message, instead, (), parts, name, words.imports
-    )
+    yield from with_sampler(loader.call, words.shard_of_batches, message, parts, name, words.imports)
 
 
 def _changed(script: Script, loader: Loader, name: str, words: Words) -> Edit:

@@ -15,7 +15,7 @@ from ...facts.flow.values import NOT_STACKED, Instance, Loader
 from ...facts.header import functions_place
 from ...facts.keyword_dictionaries import keyword_dictionary, may_say, said
 from ...facts.known_sampler import known_sampler
-from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, order_of
+from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, order_of, says_no_sampler
 from ...facts.script import Script
 from ...facts.unset_sampler import UnsetSampler, unset_sampler
 from ...plain_words import Words
@@ -85,6 +85,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     ordered = shared_order(script, call)
     epoch, sampler = _seed(script, call), known_sampler(script, call)
     by_torch = epoch or hidden or ordered is not None or any(each.cls is not None for each in statuses)
+    by_torch = by_torch or says_no_sampler(call)
     if words.loader and not by_torch and set(statuses.values()) == {"training"}:
         yield from divided_by_engine(call, shown, sampler, size, words, program_of(script).per_process)
         return
@@ -134,9 +135,21 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
             template = f"{own} if {told_by_key(statuses)} else {other}"
         said_here = [shown.shuffle] if ordered is None else []
         parts = [shown.dataset, *said_here, *([shown.dataset] if others == {"sharded"} else [])]
-    instead = order_of(call)
     modules = (*SAMPLER, *words.imports) if others else SAMPLER
-    yield ChangeArgument(call, "sampler", template, _ORDER, instead, (), tuple(parts), name, modules)
+    yield from with_sampler(call, template, _ORDER, tuple(parts), name, modules)
+
+
+def with_sampler(
+    call: ast.Call, template: str, message: str, parts: tuple[ast.expr, ...], name: str, modules: tuple[str, ...]
+) -> Iterator[Edit]:
+    """Give a loader a sampler, in the place of its order; behind its data set, where that gets a name there."""
+    given, instead = [word.arg for word in call.keywords], order_of(call)
+    is_early = name and instead in given and "dataset" in given[given.index(instead) :]
+    yield ChangeArgument(call, "sampler", template, message, "" if is_early else instead, (), parts, name, modules)
+    if is_early:
+        yield ChangeArgument(call, "", "", message, instead)
+    if says_no_sampler(call) and "shuffle" in given:
+        yield ChangeArgument(call, "", "", message, "shuffle")
 
 
 def _set(script: Script, call: ast.Call, unset: UnsetSampler, words: Words) -> Iterator[Edit]:
@@ -217,7 +230,7 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
         if any("IterableDataset" in ast.unparse(base) for base in thing.cls.node.bases):
             return None, "an IterableDataset is one stream, which no sampler divides over ranks (D8)"
     own = "sampler" in words and known_sampler(script, call) is None and drawing_sampler(script, call) is None
-    if "batch_sampler" in words or own:
+    if "batch_sampler" in words or (own and not says_no_sampler(call)):
         return None, "this loader has a sampler of its own, which DistributedSampler cannot stand in for"
     if call in program_of(script).followed.found.not_stacked:
         return None, f"{NOT_STACKED}: ranks may weigh theirs differently (L3)"
