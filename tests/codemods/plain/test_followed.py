@@ -726,6 +726,39 @@ def test_a_program_that_is_not_settled_is_refused(monkeypatch: pytest.MonkeyPatc
     assert "not settled" in " ".join(refusals(plain(source)))
 
 
+KEEPING = """\
+class Trainer:
+    def __init__(self):
+        self.kept = []
+        def hook(module, given, output):
+            self.kept.append(output)
+        self.net = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+        self.net[0].register_forward_hook(hook)
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+    def train(self, loader):
+        for step, (x, y) in enumerate(loader):
+            self.kept = []
+            self.net(x)
+            loss = 0
+            for each in self.kept:
+                loss += each.pow(2).sum()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            if step % 2 == 0:
+                print(float(loss.data))
+Trainer().train(DataLoader(train_set, batch_size=8))
+"""
+
+
+def test_what_is_refused_in_each_round_may_be_why_a_program_is_not_settled() -> None:
+    """A loss that comes of a hook, and so of no batch that is seen: numbers of one round alone are not to blame."""
+    found = refusals(plain(HEAD + KEEPING))
+    assert any("hook" in each for each in found)
+    assert [each for each in found if "is not settled after 12 rounds: mend what else is refused first" in each]
+    assert not any("is read here" in each or "cannot be divided" in each for each in found)
+
+
 def test_loaders_of_one_call_are_told_apart_by_nothing() -> None:
     """What is not seen to be trained on takes each sample once; what an unknown function does with it stays exact."""
     made = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"

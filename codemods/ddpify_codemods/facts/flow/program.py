@@ -136,6 +136,7 @@ def _follow(
         drawn |= {"torch"} if drawn else set()  # by which those of others are seeded, on each rank otherwise
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
         given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told, alone, alike)
+        earlier = found.problems
         found, large = _once(scripts, status, trained, *given, idle)
         if large is not None:
             return Followed(found, status, (large,), whole)
@@ -186,8 +187,10 @@ def _follow(
                 break
             aside |= left
         of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
-    else:
-        found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
+    else:  # what is wrong in each round may be the cause; the rest is of one of them alone
+        lasting = [each for each in found.problems if each in earlier]
+        unsettled = f"{_UNSETTLED}: mend what else is refused first" if lasting else _UNSETTLED
+        found.problems = [*(lasting or found.problems), Problem(scripts[0], scripts[0].tree, unsettled)]
     found.aside = aside
     found.agreed = {call: there for call, there in found.agreed.items() if call in lengths.asked}
     of_others = {
