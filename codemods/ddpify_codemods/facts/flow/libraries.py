@@ -33,6 +33,7 @@ from .operation_names import (
 from .operations import runs_over_samples, values_of
 from .packed import is_named, is_packed, packed, padded_again, pads_again
 from .parallel_states import ParallelStates
+from .reading import is_bar
 from .reductions import reduction_of
 from .told import Told
 from .truth import truth
@@ -62,8 +63,6 @@ from .values import (
     of,
     set_in_run,
 )
-
-_BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
 
 # What is looked up in a library by a name that is not known, `getattr(torch.optim, name)`.
 _BASES: dict[Thing, Thing] = {
@@ -394,11 +393,6 @@ class Libraries(LibraryResults, Told, ParallelStates):
         if is_bar(name):
             return of(Iteration("bar", (args[0],)))
         return None
-
-
-def is_bar(name: str) -> bool:
-    """Whether a function of a library shows how far a loop over what it is given has come."""
-    return name in _BARS or name.rpartition(".")[2] in ("tqdm", "track", "trange")
 
 
 def entries_with_parameters(values: Sequence[Value]) -> bool:

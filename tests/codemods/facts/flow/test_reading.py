@@ -63,3 +63,48 @@ def test_sizes_that_decide_and_numbers_that_are_printed_in_a_model_are_refused()
 
 def test_sizes_that_an_evaluation_prints_are_those_of_all() -> None:
     assert "sharded" not in of_evaluation("print(x.shape)").status.values()
+
+
+NOISY_EVALUATION = """\
+from tqdm import tqdm
+from some_library import Meter
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.out(x + torch.rand_like(x))
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+SHOWN = """\
+        model.eval()
+        shows = {made}
+        for x, y in test_loader:
+            mean = F.cross_entropy(model(x), y).item()
+            {shown}
+"""
+
+
+@pytest.mark.parametrize("made", ["tqdm(total=len(test_loader))", "tqdm(range(len(test_loader)))"])
+@pytest.mark.parametrize(
+    "shown", ["set_postfix(loss=mean)", "set_postfix({'loss': mean})", "set_description(str(mean))"]
+)
+def test_a_bar_that_is_moved_by_hand_shows_what_rank_0_has_drawn(made: str, shown: str) -> None:
+    source = NOISY_EVALUATION + TRAINING + SHOWN.format(made=made, shown=f"shows.{shown}; shows.update(1)")
+    assert reasons(source) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        ("Meter()", "shows.set_postfix(loss=mean)"),
+        ("tqdm(total=8) if len(test_loader) else Meter()", "shows.set_postfix(loss=mean)"),
+        ("tqdm(total=8)", "shows.set_postfix(loss=mean); Meter().update(mean)"),
+        ("tqdm(total=8)", "shows.set_postfix(loss=mean)\n            if mean > 3: optimizer.param_groups[0]['lr'] = 0"),
+    ],
+)
+def test_what_may_keep_or_decides_by_what_is_drawn_is_no_bar(made: str, shown: str) -> None:
+    found = reasons(NOISY_EVALUATION + TRAINING + SHOWN.format(made=made, shown=shown))
+    assert any("drawn" in each for each in found)
