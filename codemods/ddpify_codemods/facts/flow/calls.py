@@ -32,6 +32,7 @@ from .values import (
     COUPLES,
     LOCAL_ROWS,
     NOTHING,
+    RECURSION,
     SAME,
     Bound,
     Class,
@@ -332,7 +333,7 @@ class Calls(Methods):
         """Follow a call of a function of the program."""
         if self.depth > 12 or [each for each in self.stack if each is function.node][1:]:
             return (
-                made_of("unknown", [v for v in args if v.is_local], reason="recursion")
+                made_of("unknown", [v for v in args if v.is_local], reason=RECURSION)
                 if any(v.is_local for v in args)
                 else SAME
             )

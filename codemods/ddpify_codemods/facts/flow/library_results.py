@@ -41,6 +41,7 @@ from .values import (
     MIXED,
     NUMBERED,
     OWN_SHAPE,
+    RECURSION,
     SAME,
     SHUFFLED,
     ZERO,
@@ -95,7 +96,9 @@ class LibraryResults(UnseenLayers):
         if alone or self.is_shown(node, frame):
             self.shown(node, frame, self.may_keep(node, frame))
             return SAME
-        return made_of("unknown", local, reason=f"what {name} makes of it cannot be added up over ranks")
+        recursive = any(each.reason == RECURSION for each in entries(local))
+        reason = RECURSION if recursive else f"what {name} makes of it cannot be added up over ranks"
+        return made_of("unknown", local, reason=reason)
 
     def distribution(self, name: str, node: ast.Call, given: Sequence[Value]) -> Value:
         """A distribution for each sample; what kl_divergence makes of two of these."""

@@ -38,11 +38,13 @@ from .tensor_uses import is_tensor_given, is_tensor_here
 from .values import (
     ADDITIVE,
     BY_DRAWN,
+    BY_RECURSION,
     BY_SAMPLES,
     COUPLES,
     DRAWN,
     LOCAL_ROWS,
     LONGEST,
+    RECURSION,
     SAME,
     UNEVEN,
     Class,
@@ -185,7 +187,8 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
             if found is None and (samples := _of_samples(value)) and self.can_be_gathered(samples):
                 value, gathers = samples, True
             else:
-                reason = "" if found else "it holds numbers of this rank"
+                recursive = any(each.reason == RECURSION for each in entries([value]))
+                reason = "" if found or recursive else "it holds numbers of this rank"
                 host = not found and _are_numbers(value)
                 value = made_of(found[0] if found else "unknown", [value, *local_runs(value)], host, reason)
         if not value.is_local:
@@ -209,7 +212,8 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
             if not self.in_trained_model():  # a loss, which may be computed of the batch of all ranks
                 self.found.calls |= value.calls
                 self.found.asked_whole.add(outermost_call(frame, self.in_forward[0]))
-            self.problem(frame, node, BY_DRAWN if is_drawn(value) else BY_SAMPLES, value.loaders)
+            reason = BY_DRAWN if is_drawn(value) else BY_RECURSION if value.reason == RECURSION else BY_SAMPLES
+            self.problem(frame, node, reason, value.loaders)
         elif value.kind not in ADDITIVE and not (gathers and self.can_be_gathered(value)):
             self.found.wanted |= value.made_at
             reason = value.reason or "it holds samples of this rank alone"

@@ -168,3 +168,42 @@ def test_a_network_that_does_not_take_what_a_call_gives_is_not_trained_behind_it
     found = reasons(DECODERS + training)
     assert any("two backward passes" in each for each in found) is not fine
     assert not fine or found == []
+
+
+RECURSIVE = """\
+class Tree(nn.Module):
+    def __init__(self, level):
+        super().__init__()
+        self.level, self.layer = level, nn.Linear(4, 4)
+        if level:
+            self.left, self.right = Tree(level - 1), Tree(level - 1)
+
+    def forward(self, x):
+        x = self.layer(x)
+        if not self.level:
+            return x
+        left, right = self.left(x), self.right(x)
+        {}
+        return left + right
+model = nn.Sequential(Tree(depth), nn.Linear(4, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert left.size(1) == 4",
+        "assert min((left.shape[1], right.shape[1])) == 4",
+        "assert torch.cat((left, right), 1).size(1) == 8",
+    ],
+)
+def test_what_a_model_decides_by_a_call_of_itself_says_so(line: str) -> None:
+    source = "import sys\ndepth = int(sys.argv[1])\n" + RECURSIVE.format(line) + TRAINING
+    found = reasons(source)
+    assert found and all("calls itself" in each for each in found)
+
+
+def test_what_a_model_decides_by_its_samples_beside_is_said_as_before() -> None:
+    source = "import sys\ndepth = int(sys.argv[1])\n" + RECURSIVE.format("if x.max() > 9: left = left / 2") + TRAINING
+    assert any("by the samples of its batch" in each for each in reasons(source))
