@@ -593,6 +593,42 @@ train_loader = DataLoader(
 for epoch in range(2):
     train(model, optimizer, train_loader)
 """,
+    "a method that goes round a loader without end": """\
+class Trainer:
+    def __init__(self, loader, tests):
+        self.batches = iter(self.without_end(loader))
+        self.tests = self.without_end(tests)
+
+    def without_end(self, loader):
+        while True:
+            for i, (x, y) in enumerate(loader):
+                yield x, y
+
+    def fit(self):
+        for i in range(11):
+            x, y = self.batches.__next__()
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            x, y = next(self.tests)
+            print(loss.item(), (model(x).argmax(1) == y).sum().item())
+
+
+test_loader = DataLoader(test_set, 16)
+Trainer(DataLoader(train_set, 12, shuffle=True, drop_last=True), test_loader).fit()
+evaluate(model, test_loader)
+""",
+    "loaders that are told of no sampler": """\
+loader = DataLoader(train_set, 12, sampler=None, batch_sampler=None, shuffle=True, drop_last=True)
+in_order = DataLoader(train_set, 13, sampler=None)
+test_loader = DataLoader(test_set, 16, True, sampler=None)
+for epoch in range(2):
+    train(model, optimizer, loader)
+    train(model, optimizer, in_order)
+    evaluate(model, test_loader)
+    evaluate(model, DataLoader(test_set, 16, sampler=None))
+""",
     "a loader and a global for all epochs": """\
 total = 0.0
 

@@ -381,6 +381,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
         of_parts = any(v.kind in LOCAL_ROWS or v.only(Items) or v.only(Iteration) or has_layers(v) for v in args)
         if not args or not (of_parts or self.loaders_in(*args) or any(map(self.is_generated, args))):
             return None
+        if name == "iter" and all(isinstance(each, Iteration) and each.how == "endless" for each in args[0].things):
+            return args[0]  # the iterator itself
         if name in ("enumerate", "zip", "reversed", "itertools.islice", "islice", "iter"):
             how = name if name in ("enumerate", "zip") else "as_is"
             if name == "iter":
