@@ -593,6 +593,64 @@ train_loader = DataLoader(
 for epoch in range(2):
     train(model, optimizer, train_loader)
 """,
+    "batches of one pass again and again": """\
+from itertools import cycle
+
+few = TensorDataset(*train_set[:26])
+labelled = DataLoader(few, shuffle=True, batch_size=12)
+unlabelled = DataLoader(train_set, shuffle=True, batch_size=12, drop_last=True)
+tests = cycle(DataLoader(test_set, batch_size=16))
+
+
+def fit(steps):
+    batches = cycle(unlabelled)
+    for step in range(steps):
+        x, y = next(batches)
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+for epoch in range(2):
+    hits = 0
+    for i, ((x, y), (u, _)) in enumerate(zip(cycle(labelled), unlabelled)):
+        out = model(x)
+        loss = F.cross_entropy(out, y) + model(u).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        hits += (out.argmax(1) == y).sum().item()
+        u, v = next(tests)
+        print(loss.item(), (model(u).argmax(1) == v).sum().item())
+    print(hits, i)
+fit(6)
+fit(7)
+evaluate(model, DataLoader(test_set, batch_size=16))
+""",
+    "batches of one pass again and again, of samples that are drawn anew": """\
+import itertools
+
+
+class Noisy(torch.utils.data.Dataset):
+    def __len__(self):
+        return 65
+
+    def __getitem__(self, i):
+        return train_set[i][0] + 0.1 * torch.rand(4), train_set[i][1]
+
+
+first = DataLoader(Noisy(), shuffle=True, batch_size=12, drop_last=True)
+second = DataLoader(Noisy(), shuffle=True, batch_size=24, drop_last=True)
+for epoch in range(2):
+    for (x, y), (u, _) in zip(first, itertools.cycle(second)):
+        loss = F.cross_entropy(model(x), y) + model(u).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
     "a method that goes round a loader without end": """\
 class Trainer:
     def __init__(self, loader, tests):

@@ -106,6 +106,70 @@ def test_what_cannot_be_told_the_epoch_or_followed_is_refused(loop: str) -> None
     assert refusals(plain(source))
 
 
+CYCLE = "import itertools\n"
+OF_BOTH = "    for (x, y), (u, _) in zip(itertools.cycle(labelled), train_loader):"
+BOTH = "F.cross_entropy(model(x), y) + model(u).pow(2).mean()"
+LABELLED = "labelled = DataLoader(train_set, batch_size=8, shuffle=True)\n"
+
+
+def test_batches_of_one_pass_again_and_again_beside_those_of_another_loader() -> None:
+    """Both loaders are those of training."""
+    source = training(BOTH).replace(LOOP, OF_BOTH).replace("for epoch", f"{CYCLE}{LABELLED}for epoch", 1)
+    result = plain(source)
+    assert not refusals(result)
+    assert "    labelled.sampler.set_epoch(epoch)\n" in result.code
+    assert "DistributedSampler(train_set, shuffle=True, seed=1)" in " ".join(result.code.split())
+
+
+@pytest.mark.parametrize(
+    ("made", "epoch"),
+    [
+        ("    batches = itertools.cycle(train_loader)\n", "    train_loader.sampler.set_epoch(epoch)\n"),
+        (
+            "    if epoch % 2 == 0:\n        batches = itertools.cycle(train_loader)\n",
+            "    train_loader.sampler.set_epoch(epoch)\n",
+        ),
+    ],
+)
+def test_what_next_takes_of_them(made: str, epoch: str) -> None:
+    result = plain(CYCLE + taken(f"{made}    for _ in range(20):\n        x, y = next(batches)"))
+    assert not refusals(result)
+    assert epoch in result.code and result.code.count("set_epoch") == 1 and "ddp_model(x)" in result.code
+
+
+def test_those_that_are_taken_of_one_pass_alone_are_told_no_epoch() -> None:
+    source = taken("    for _ in range(20):\n        x, y = next(batches)")
+    result = plain(CYCLE + source.replace("for epoch", "batches = itertools.cycle(train_loader)\nfor epoch", 1))
+    assert not refusals(result) and "set_epoch" not in result.code
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "    batches = itertools.cycle(iter(train_loader))\n    for _ in range(20):\n        x, y = next(batches)",
+        "    batches = itertools.cycle(train_loader)\n    for _, (x, y) in zip(range(9), batches):",
+        "    for x, y in itertools.chain(train_loader, train_loader):",
+        "    for (x, y), _ in itertools.zip_longest(train_loader, test_loader):",
+    ],
+)
+def test_what_is_not_followed_of_them(loop: str) -> None:
+    assert refusals(plain(CYCLE + taken(loop)))
+
+
+def test_batches_that_are_not_followed_are_not_those_of_all_ranks() -> None:
+    """Beside those of another loader, they would be trained on by each rank, undivided."""
+    loop = OF_BOTH.replace("cycle(labelled)", "chain(labelled, labelled)")
+    source = training(BOTH).replace(LOOP, loop).replace("for epoch", f"{CYCLE}{LABELLED}for epoch", 1)
+    assert refusals(plain(source))
+
+
+def test_an_evaluation_of_them_is_whole() -> None:
+    loop = "    hits = 0\n    for (x, y), _ in zip(itertools.cycle(test_loader), range(9)):\n"
+    result = plain(CYCLE + training(after=f"{loop}        hits += model(x).sum().item()\n    print(hits)\n"))
+    assert not refusals(result) and "hits = sum_over_ranks" not in result.code
+    assert "test_loader = DataLoader(test_set, batch_size=8)" in result.code
+
+
 @pytest.mark.parametrize("shown", ["counts", "sorted(counts.items())", "max(counts.values())", "dict(counts)"])
 def test_what_is_counted_by_the_samples_themselves_is_not_shown(shown: str) -> None:
     loop = "    for x, y in train_loader:\n        for t in y.tolist():\n            counts[t] = counts.get(t, 0) + 1"

@@ -41,6 +41,7 @@ from .values import (
     COUPLES,
     DRAWN,
     LOCAL_ROWS,
+    NOT_FOLLOWED,
     SAME,
     TAKEN,
     UNEVEN,
@@ -83,7 +84,7 @@ _AS_THEY_ARE = frozenset(
 # They run over no loader that they are given, or give it to a loop.
 _LOOK = frozenset(
     {"print", "len", "isinstance", "type", "str", "repr", "id", "hasattr", "getattr", "setattr", "dict", "enumerate"}
-    | {"zip", "iter", "reversed", "itertools.islice", "islice", "super"}
+    | {"zip", "iter", "reversed", "itertools.islice", "islice", "itertools.cycle", "super"}
 )
 
 _NOT_ALL = "which batches are taken, and what with, would be others in a rank's part of an evaluation"
@@ -383,8 +384,10 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return None
         if name == "iter" and all(isinstance(each, Iteration) and each.how == "endless" for each in args[0].things):
             return args[0]  # the iterator itself
-        if name in ("enumerate", "zip", "reversed", "itertools.islice", "islice", "iter"):
+        if name in ("enumerate", "zip", "reversed", "itertools.islice", "islice", "itertools.cycle", "iter"):
             how = name if name in ("enumerate", "zip") else "as_is"
+            if name == "itertools.cycle" and self.loaders_in(*args):
+                how = self.cycled(node, args[0], frame)
             if name == "iter":
                 self.one_by_one(node, args[0], frame)
             if name not in ("iter", "enumerate"):
@@ -394,6 +397,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return of(Iteration(how, tuple(args)))
         if is_bar(name):
             return of(Iteration("bar", (args[0],)))
+        if name.startswith("itertools.") and any(self.status.get(each) != "whole" for each in self.loaders_in(*args)):
+            return of(Iteration(NOT_FOLLOWED, tuple(args)))
         return None
 
 
