@@ -106,7 +106,7 @@ def test_what_cannot_be_told_the_epoch_or_followed_is_refused(loop: str) -> None
     assert refusals(plain(source))
 
 
-CYCLE = "import itertools\n"
+CYCLE = "import collections\nimport itertools\n"
 OF_BOTH = "    for (x, y), (u, _) in zip(itertools.cycle(labelled), train_loader):"
 BOTH = "F.cross_entropy(model(x), y) + model(u).pow(2).mean()"
 LABELLED = "labelled = DataLoader(train_set, batch_size=8, shuffle=True)\n"
@@ -156,9 +156,19 @@ def test_what_is_not_followed_of_them(loop: str) -> None:
     assert refusals(plain(CYCLE + taken(loop)))
 
 
-def test_batches_that_are_not_followed_are_not_those_of_all_ranks() -> None:
+@pytest.mark.parametrize(
+    "batches",
+    [
+        "itertools.chain(labelled, labelled)",
+        "list(labelled)",
+        "tuple(labelled)",
+        "filter(None, labelled)",
+        "collections.deque(labelled)",
+    ],
+)
+def test_batches_that_are_not_followed_are_not_those_of_all_ranks(batches: str) -> None:
     """Beside those of another loader, they would be trained on by each rank, undivided."""
-    loop = OF_BOTH.replace("cycle(labelled)", "chain(labelled, labelled)")
+    loop = OF_BOTH.replace("itertools.cycle(labelled)", batches)
     source = training(BOTH).replace(LOOP, loop).replace("for epoch", f"{CYCLE}{LABELLED}for epoch", 1)
     assert refusals(plain(source))
 

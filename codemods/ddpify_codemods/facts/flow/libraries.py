@@ -65,6 +65,13 @@ from .values import (
     set_in_run,
 )
 
+<<<<<<< HEAD
+=======
+# What runs over what it is given, and holds what that gives.
+_RUN_OVER = frozenset({"list", "tuple", "set", "sorted", "filter", "collections.deque"})
+_BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
+
+>>>>>>> 2088763a (plain: what list, filter or deque make of a loader of training is not taken for batches of all ranks)
 # What is looked up in a library by a name that is not known, `getattr(torch.optim, name)`.
 _BASES: dict[Thing, Thing] = {
     Library("torch.optim"): Library("torch.optim.Optimizer"),
@@ -397,7 +404,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return of(Iteration(how, tuple(args)))
         if is_bar(name):
             return of(Iteration("bar", (args[0],)))
-        if name.startswith("itertools.") and any(self.status.get(each) != "whole" for each in self.loaders_in(*args)):
+        runs_over = name.startswith("itertools.") or name in _RUN_OVER
+        if runs_over and any(self.status.get(each) != "whole" for each in self.loaders_in(*args)):
             return of(Iteration(NOT_FOLLOWED, tuple(args)))
         return None
 
