@@ -677,16 +677,6 @@ test_loader = DataLoader(test_set, 16)
 Trainer(DataLoader(train_set, 12, shuffle=True, drop_last=True), test_loader).fit()
 evaluate(model, test_loader)
 """,
-    "loaders that are told of no sampler": """\
-loader = DataLoader(train_set, 12, sampler=None, batch_sampler=None, shuffle=True, drop_last=True)
-in_order = DataLoader(train_set, 13, sampler=None)
-test_loader = DataLoader(test_set, 16, True, sampler=None)
-for epoch in range(2):
-    train(model, optimizer, loader)
-    train(model, optimizer, in_order)
-    evaluate(model, test_loader)
-    evaluate(model, DataLoader(test_set, 16, sampler=None))
-""",
     "a loader and a global for all epochs": """\
 total = 0.0
 
