@@ -65,13 +65,8 @@ from .values import (
     set_in_run,
 )
 
-<<<<<<< HEAD
-=======
 # What runs over what it is given, and holds what that gives.
 _RUN_OVER = frozenset({"list", "tuple", "set", "sorted", "filter", "collections.deque"})
-_BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
-
->>>>>>> 2088763a (plain: what list, filter or deque make of a loader of training is not taken for batches of all ranks)
 # What is looked up in a library by a name that is not known, `getattr(torch.optim, name)`.
 _BASES: dict[Thing, Thing] = {
     Library("torch.optim"): Library("torch.optim.Optimizer"),
