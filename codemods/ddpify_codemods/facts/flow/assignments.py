@@ -234,7 +234,8 @@ class Assignments(Branches):
                 if thing in self.settings.values():  # by the parser, too
                     value = replace(value, constant=None, is_none=None)
                 new = value if old is None or anew else join(old, value)
-                self.attribute_set(thing, target.attr, old, new)
+                of_model = isinstance(thing, Module) and bool(self.in_forward)
+                self.attributes_set += of_model or (old is not None and new != old)
                 thing.attributes[target.attr] = new
 
     def written_in(self, owner: Value, name: str, value: Value) -> None:

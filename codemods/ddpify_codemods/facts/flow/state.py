@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from ..inherited import imported_file
 from ..script import Script
@@ -179,10 +178,7 @@ class State:
         self.has_moved = False  # whether samples of a batch lie along another dimension than the first in a forward
         self.own_ways = 0  # how many ways are being followed of which each rank takes its own
         self.computed: dict[object, Computed] = {}  # what forwards of layers have given back
-        self.attributes_set = 0  # which values attributes of networks and objects have: others, if it is another number
-        self.versions = count(1)  # of those numbers
-        self.sets_noted = 0  # how often one was set in a way that is noted otherwise, too
-        self.values_before: dict[tuple[Thing, str], Value | None] = {}  # of those that may get them back
+        self.attributes_set = 0  # how often an attribute of a network or of an object got another value
         self.undecided_when_made: dict[Module, int] = {}  # of these, in how many branches that may not be taken
         self.loaded: set[Module] = set()  # networks that have got the numbers of others
         self.in_training_mode: set[Module] = set()  # networks that were called so
@@ -219,9 +215,6 @@ class State:
     def called(
         self, thing: object, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, alone: bool
     ) -> Value:
-        raise NotImplementedError
-
-    def attribute_set(self, thing: Thing, name: str, old: Value | None, new: Value) -> None:
         raise NotImplementedError
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
