@@ -30,14 +30,15 @@ class Clipped(torch.autograd.Function):
 @pytest.mark.parametrize(
     ("written", "joined"),
     [
-        (KEEPS + "size.backward()", "(loss + size).backward()"),
-        ("loss.backward(retain_graph=True); size.backward()", "(loss + size).backward()"),
+        (KEEPS + "size.backward()", "(loss + size).backward(retain_graph=True)"),
+        ("loss.backward(retain_graph=True); size.backward()", "(loss + size).backward(retain_graph=True)"),
         (KEEPS + "size.backward(retain_graph=True)", "(loss + size).backward(retain_graph=True)"),
-        (KEEPS + "size.backward(retain_graph=True)\n    loss.backward()", "(loss + size + loss).backward()"),
-        (KEEPS + "(0.1 * size).backward()", "(loss + 0.1 * size).backward()"),
+        (KEEPS + "size.backward(retain_graph=True)\n    loss.backward()", "(loss + size + loss).backward("),
+        (KEEPS + "(0.1 * size).backward()", "(loss + 0.1 * size).backward(retain_graph=True)"),
+        ("(loss / 2).backward(retain_graph=True)\n    size.backward()", "    (loss / 2 + size).backward("),
         (
             "if y.ndim == 1:\n        loss.backward(retain_graph=True)\n        size.backward()",
-            "(loss + size).backward()",
+            "(loss + size).backward(retain_graph=True)",
         ),
     ],
 )
@@ -73,6 +74,11 @@ def test_others_are_refused(written: str) -> None:
         (CLASS, "Clipped.apply(model(x))"),  # what goes back is clipped twice, or once
         ("from torch.utils.checkpoint import checkpoint\n", "model(x)"),
         ("import torch.utils.checkpoint as again\n", "model(x)"),
+        ("from torch.utils import data, checkpoint\n", "model(x)"),
+        (
+            "from torch.autograd import Function as Own\n" + CLASS.replace("torch.autograd.Function", "Own"),
+            "Clipped.apply(model(x))",
+        ),
     ],
 )
 def test_a_backward_pass_of_the_sum_would_be_another_one(before: str, out: str) -> None:

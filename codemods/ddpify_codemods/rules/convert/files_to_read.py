@@ -15,8 +15,8 @@ def check(script: Script, target: Target) -> Iterator[Edit]:
     """Open files in the mode of which what is done with them has need."""
     for call in script.find(ast.Call):
         if (mode := mode_to_read(script, call)) is not None:
-            code = ast.get_source_segment(script.text, mode) or '"r+"'
-            yield Replace(mode, code.replace("+", ""), "open the file to read it: it is not written")
+            quote = (ast.get_source_segment(script.text, mode) or '"')[-1]
+            yield Replace(mode, f"{quote}r{quote}", "open the file to read it: it is not written")
 
 
 RULE = Rule(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
-from ...facts.called_modules import last_name
 from ...facts.flow.training import TWICE
 from ...facts.script import Script
-from ...rule import ChangeArgument, Delete, Edit, Replace, Rule
+from ...rule import Delete, Edit, Replace, Rule
 from ...targets import Target
 from .words import program_of
 
 _MESSAGE = "one backward pass through the forward of which DistributedDataParallel counts one"
 # What is computed again in each backward pass: statistics of BatchNorm change each time.
-_RECOMPUTES = re.compile(r"utils\.checkpoint|gradient_checkpointing|import checkpoint")
+_RECOMPUTES = "torch.utils.checkpoint"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit]:
@@ -37,22 +35,26 @@ def joins(script: Script) -> Iterator[Edit]:
         if not twice & {*others}:
             continue
         terms = " + ".join(("{}", *(ast.unparse(_loss(each)) for each in others)))
-        yield Replace(_loss(first), f"({terms})", _MESSAGE)
-        if first.keywords and not others[-1].keywords:
-            yield ChangeArgument(first, "", "", "", instead="retain_graph")
+        in_brackets = isinstance(_loss(first), ast.BinOp)
+        yield Replace(_loss(first), terms if in_brackets else f"({terms})", _MESSAGE)
         yield from (Delete(script.statement(each), "") for each in others)
 
 
 def _goes_its_own_way_back(script: Script) -> bool:
     """Whether gradients of a sum may not be the sum of gradients, or something is computed in each backward pass."""
-    bases = (base for each in script.find(ast.ClassDef) for base in each.bases)
-    return any(last_name(base) == "Function" for base in bases) or bool(_RECOMPUTES.search(script.text))
+    methods = (each for cls in script.find(ast.ClassDef) for each in cls.body if isinstance(each, ast.FunctionDef))
+    names = (script.qualified(each) for kind in (ast.Name, ast.Attribute) for each in script.find(kind))
+    imported = (f"{each.module}.{alias.name}" for each in script.find(ast.ImportFrom) for alias in each.names)
+    modules = (alias.name for each in script.find(ast.Import) for alias in each.names)
+    own = any(each.name in ("backward", "vjp", "setup_context") for each in methods)
+    again = any(each.startswith(_RECOMPUTES) for each in (*names, *imported, *modules))
+    return own or again or "gradient_checkpointing" in script.text
 
 
 def _in_a_row(script: Script, backwards: set[ast.Call]) -> Iterator[list[ast.Call]]:
     """Backward passes that are statements of one block, with nothing between them, and keep no more than they need."""
     done: set[ast.AST] = set()
-    for call in sorted(backwards & set(script.parents), key=lambda each: each.lineno):
+    for call in sorted(backwards & set(script.parents), key=lambda each: (each.lineno, each.col_offset)):
         statement = script.parents[call]
         if statement in done or not isinstance(statement, ast.Expr):
             continue
@@ -90,7 +92,8 @@ RULE = Rule(
     title="Go back through a forward once",
     why="""\
 DistributedDataParallel counts one backward pass for each forward (L10): what a second one leaves would be each rank's
-own. Where two follow each other with nothing between, their gradients add up to those of the sum of the losses.""",
+own. Where two follow each other with nothing between, their gradients add up to those of the sum of the losses. The
+graph is kept as it was: something else may go back through it.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -137,7 +140,7 @@ for x, y in loader:
     error = torch.nn.functional.mse_loss(out, y)
     size = out.abs().mean()
     optimizer.zero_grad()
-    (error + size).backward()
+    (error + size).backward(retain_graph=True)
     optimizer.step()
 
 dist.destroy_process_group()
