@@ -16,8 +16,8 @@ from .assignments import Assignments
 from .branches import Names
 from .endless import Endless, endless
 from .frames import Frame, Pass
+from .libraries import is_bar
 from .one_by_one import BY_NEXT
-from .reading import is_bar
 from .state import Consumer, Context
 from .values import (
     NOT_FOLLOWED,

@@ -33,7 +33,6 @@ from .operation_names import (
 from .operations import runs_over_samples, values_of
 from .packed import is_named, is_packed, packed, padded_again, pads_again
 from .parallel_states import ParallelStates
-from .reading import is_bar
 from .reductions import reduction_of
 from .told import Told
 from .truth import truth
@@ -67,6 +66,8 @@ from .values import (
 
 # What runs over what it is given, and holds what that gives.
 _RUN_OVER = frozenset({"list", "tuple", "set", "sorted", "filter", "collections.deque"})
+_BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
+
 # What is looked up in a library by a name that is not known, `getattr(torch.optim, name)`.
 _BASES: dict[Thing, Thing] = {
     Library("torch.optim"): Library("torch.optim.Optimizer"),
@@ -403,6 +404,11 @@ class Libraries(LibraryResults, Told, ParallelStates):
         if runs_over and any(self.status.get(each) != "whole" for each in self.loaders_in(*args)):
             return of(Iteration(NOT_FOLLOWED, tuple(args)))
         return None
+
+
+def is_bar(name: str) -> bool:
+    """Whether a function of a library shows how far a loop over what it is given has come."""
+    return name in _BARS or name.rpartition(".")[2] in ("tqdm", "track", "trange")
 
 
 def entries_with_parameters(values: Sequence[Value]) -> bool:

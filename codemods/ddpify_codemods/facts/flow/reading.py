@@ -68,7 +68,6 @@ _SHOW_NAMES = """
     info debug warn error critical exception add_scalar add_image add_text add_histogram
 """
 _SHOWS = tuple(_SHOW_NAMES.split())
-_BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
 
 
 class Reading(Objects, Longest, OwnRegions, SampleEntries):
@@ -359,9 +358,6 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
 
     def may_keep(self, node: ast.Call, frame: Frame) -> bool:
         """Whether a call of something unknown may do more than show what it is given: `scheduler.step(loss)`."""
-        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if isinstance(owner, ast.Name | ast.Attribute) and _are_bars(self.value(owner, frame)):
-            return False
         return node not in effects(frame.script) and not last_name(node.func).startswith(_SHOWS)
 
     def pictured(self, node: ast.Call, frame: Frame) -> None:
@@ -443,17 +439,6 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
                 if method is not None:
                     self.enter(method, node, [SAME] if name == "__format__" else [], {}, frame)
                     break
-
-
-def is_bar(name: str) -> bool:
-    """Whether a function of a library shows how far a loop over what it is given has come."""
-    return name in _BARS or name.rpartition(".")[2] in ("tqdm", "track", "trange")
-
-
-def _are_bars(value: Value) -> bool:
-    """Whether something is a bar that is moved by hand, `tqdm(total=len(loader))`, and nothing else."""
-    made = [isinstance(thing, Module) and thing.cls is None and is_bar(thing.name) for thing in value.things]
-    return bool(made) and all(made) and not value.is_local
 
 
 def _is_of_each_rank(value: Value, depth: int = 4) -> bool:
