@@ -17,7 +17,7 @@ CONTAINERS = {"torch.nn.ModuleList": "list", "torch.nn.ModuleDict": "dict", "tor
 _COPIES = frozenset({"copy.deepcopy", "copy.copy"})
 _PUTS = frozenset({"append", "extend", "insert", "add_module", "update", "__setitem__"})
 # What every network of torch has, and containers.
-_OF_MODULES = frozenset(
+OF_MODULES = frozenset(
     {"training", "train", "eval", "apply", "to", "cuda", "cpu", "double", "float", "half", "bfloat16", "type", "xpu"}
     | {"forward", "parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"}
     | {"named_modules", "state_dict", "load_state_dict", "zero_grad", "requires_grad_", "share_memory", "extra_repr"}
@@ -104,7 +104,7 @@ class Containers(ConditionalLayers):
     def layer_named(self, module: Module, name: str) -> Value | None:
         """A layer that a container has as an attribute, `self.blocks.last`: by the name that add_module gave it."""
         contents = module.contents
-        if contents is None or name in _OF_MODULES or not contents.all():
+        if contents is None or name in OF_MODULES or not contents.all():
             return None
         return element(of(contents), name)
 

@@ -67,6 +67,7 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
         self, module: Module, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
     ) -> Value:
         """Call a module."""
+        self.called_networks.add(module)
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
         inside = bool(self.in_forward)
@@ -282,12 +283,16 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
         if not self.in_forward:
             self.found.unused |= {root_of(each).made for each in self.at_times - self.always}
             self.always, self.at_times = around
-        for name, value in module.attributes.items():
-            for part in value.only(Module):
-                assert isinstance(part, Module)
-                if part.networks and (module, name) not in self.parts:
-                    self.not_in_forward[module, name] = part
+        self.leaves_layers(module)
         return self.lenient(result) if module.networks or trained else result
+
+    def leaves_layers(self, module: Module) -> None:
+        """Note the layers of a network that no forward has used so far."""
+        for name, value in module.attributes.items():
+            inner = [each for each in value.things if isinstance(each, Module) and each.networks]
+            if inner and (module, name) not in self.parts:
+                trained = [each for each in inner if not has_no_parameters(each)] or inner  # fc = Identity()
+                self.not_in_forward[module, name] = min(trained, key=lambda each: getattr(each.made, "lineno", 0))
 
     def forwards_of(self, module: Module) -> list[Function] | None:
         """The functions that a call of a module may run: its `__call__`, its `forward`, and what `forward` is set to;

@@ -13,6 +13,7 @@ from .batches import of_batches, sure_size
 from .by_name import is_filled
 from .collate import collated, is_apart, paddings, stacks
 from .collate_parts import DEFAULTS, Part
+from .containers import OF_MODULES
 from .dimensions import of_dimensions
 from .encodings import TOKENS, keeps_masks, pads_to_longest
 from .frames import Frame, Problem, Site, local_entries
@@ -133,6 +134,8 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
                     self.reads_attribute(thing, name, node, frame)
                 return thing.attributes[name]
             cls = thing.cls
+            if cls is None and self.in_forward and isinstance(thing, Module) and name not in OF_MODULES:
+                self.parts.add((thing, name))
             if cls is not None:
                 method = self.method_of(cls, name, of(thing))
                 if method is not None and self.is_property(method):

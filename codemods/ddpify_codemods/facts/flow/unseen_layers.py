@@ -15,6 +15,7 @@ _ALL_ATTRIBUTES = frozenset(
     {"__dict__", "modules", "named_modules", "get_submodule", "__getattr__", "__getattribute__"}
     | {"attrgetter", "methodcaller"}
 )
+_LAST = frozenset({"fc", "_fc", "classifier", "head", "heads", "last_linear"})  # of libraries' networks
 _UNSEEN = "what this layer computes is not seen: the model calls it in a way that is not followed"
 
 
@@ -27,7 +28,11 @@ class UnseenLayers(Modules):
         for module in [*self.own_modules.values()]:
             cls = module.cls
             root = root_of(module)
-            if cls is None or root is module or root.made not in self.trained or cls.node in self.computing:
+            if cls is None or root is module or root.made not in self.trained:
+                continue
+            if module not in self.called_networks and any(part is module for part, _ in self.parts):
+                self.leaves_layers(module)  # its forward never runs: layers of it are called one by one
+            if cls.node in self.computing:
                 continue
             if root in self.not_taking and root.cls is not None and root.cls.node not in self.computing:
                 continue
@@ -37,11 +42,22 @@ class UnseenLayers(Modules):
                 self.found.unused.add(root.made)
             elif self.method_of(cls, "forward", None) is not None:
                 unseen.append(module)
+        for module in self.modules.values():
+            if module not in self.called_networks and self.leaves_last(module):
+                self.found.unused.add(root_of(module).made)
         apart = [each for each in unseen if self.leaves_samples_apart(each)]
         for module in unseen:
             self.found.unused.add(root_of(module).made)
             if module not in apart or self.has_moved:  # after all of them were followed
                 self.found.problems.append(Problem(script_of(self.scripts, module.made), module.made, _UNSEEN))
+
+    def leaves_last(self, module: Module) -> bool:
+        """Whether a network of a library, of which layers are called one by one, may have a last one that is not:
+        `self.backbone.layer1(self.backbone.conv1(x))`."""
+        if module.name.startswith("torch.nn.") or not module.networks or root_of(module).made not in self.trained:
+            return False
+        named = {name for part, name in self.parts if part is module}
+        return bool(named) and _LAST.isdisjoint(named | module.attributes.keys())
 
     def leaves_samples_apart(self, layer: Module) -> bool:
         """Whether a layer is seen to compute each sample by itself, of whatever batch it is given."""

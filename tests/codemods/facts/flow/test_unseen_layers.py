@@ -146,3 +146,57 @@ def test_a_layer_that_may_be_called_in_another_way(made: str, body: str) -> None
 def test_a_class_of_a_library_may_call_the_layers_of_what_is_derived_from_it() -> None:
     result = plain(of_unused(base="Trunk", before="from others import Trunk\n\n\n"))
     assert refusals(result)
+
+
+BACKBONE = """\
+class Backbone(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.act, self.fc = nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 7)
+
+    def features(self, x):
+        return self.act(self.first(x))
+
+    def forward(self, x):
+        return self.fc(self.features(x))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = {made}
+        self.last = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.last({body})
+
+
+model = Net()
+"""
+
+
+def of_backbone(body: str, made: str = "Backbone()") -> str:
+    """A script that trains a network which calls another one, or layers of that one by one."""
+    net = BACKBONE.format(body=body, made=made.replace("\n", "\n        "))
+    return "import torchvision\n" + training().replace("model = nn.Linear(4, 3)\n", net)
+
+
+@pytest.mark.parametrize(
+    ("body", "made", "leaves_out"),
+    [
+        ("self.backbone.first(x)", "Backbone()", True),
+        ("self.backbone.features(x)", "Backbone()", True),
+        ("self.backbone.features(self.other(x)[:, :4])", "Backbone()\nself.other = Backbone()", True),
+        ("self.backbone.fc(self.backbone.first(x))", "Backbone()", False),  # the activation has nothing to train
+        ("self.backbone.features(x)", "Backbone()\nself.backbone.fc = nn.Identity()", True),  # needless, and no harm
+        ("self.backbone(x)", "Backbone()", False),
+        ("self.backbone.conv1(x)", "torchvision.models.resnet18()", True),
+        ("self.backbone.features(x).flatten(1)", "torchvision.models.vgg11()", True),
+        ("self.backbone.fc(self.backbone.conv1(x))", "torchvision.models.resnet18()", False),
+        ("self.backbone.conv1(x)", "torchvision.models.resnet18()\nself.backbone.fc = nn.Identity()", False),
+        ("self.backbone(x)", "torchvision.models.resnet18()", False),
+    ],
+)
+def test_layers_of_a_network_whose_forward_never_runs(body: str, made: str, leaves_out: bool) -> None:
+    result = plain(of_backbone(body, made))
+    assert not refusals(result) and ("find_unused_parameters=True" in result.code) is leaves_out
