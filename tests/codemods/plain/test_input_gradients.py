@@ -81,3 +81,45 @@ def test_an_attack_takes_the_signs_of_gradients(loss: str, change: str, right: b
     if right:
         assert "model(attacked), y" in result.code
         assert "ddp_model(torch.clamp(attacked, 0, 1))" in result.code
+
+
+CRITIC = f"""\
+loss = model(x).mean()
+        loss.backward(){{step}}
+        mixed = (x + 0.1).requires_grad_()
+        out = model(mixed)
+        gradients = torch.autograd.grad({WEIGHTS}, create_graph=True)[0]
+        penalty = {NORM}
+        {{loss}}.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def of_critic(last: str, loss: str, step: str = "") -> str:
+    """A script that trains a critic by its outputs, and then by a penalty of its gradients."""
+    start = training().partition(f"loss = {CE}")[0] + CRITIC.format(loss=loss, step=step)
+    return start.replace("nn.Linear(4, 3)", f"nn.Sequential(nn.Linear(4, 8), nn.Tanh(), {last})")
+
+
+@pytest.mark.parametrize(
+    ("last", "loss", "refused"),
+    [
+        ("nn.Linear(8, 1)", "penalty", True),
+        ("nn.Linear(8, 1)", "(10 * penalty)", True),
+        ("nn.Linear(8, 1), nn.Flatten()", "penalty", True),
+        ("nn.Linear(8, 1, bias=False)", "penalty", False),
+        ("nn.Linear(8, 1), nn.Sigmoid()", "penalty", False),
+        ("nn.Linear(8, 1)", "(model(x + 1).mean() + penalty)", False),
+        ("nn.Linear(8, 1)", "(penalty + 0 * out.mean())", False),
+    ],
+)
+@pytest.mark.parametrize("step", ["\n        optimizer.step()\n        optimizer.zero_grad()", ""])
+def test_a_penalty_with_a_backward_pass_of_its_own(last: str, loss: str, refused: bool, step: str) -> None:
+    found = refusals(plain(of_critic(last, loss, step)))
+    assert bool(found) is refused and all("a loss of gradients alone" in each for each in found)
+
+
+def test_a_penalty_in_the_backward_pass_of_the_outputs() -> None:
+    source = of_critic("nn.Linear(8, 1)", "(loss + penalty)").replace("        loss.backward()\n", "")
+    assert not refusals(plain(source))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from ..script import KEPT, Script
@@ -11,6 +12,8 @@ from .layout import axis
 from .values import LOCAL_ROWS, Items, Kind, Value, cut, made_of, of
 
 SCALED = "it is a gradient of a mean over this rank's samples, in which each counts for more than in one of all"
+# Layers by which the gradient of an input depends on what is added before.
+BENDS = frozenset({"Sigmoid", "Tanh", "Softplus", "Softmax", "LogSoftmax", "LogSigmoid", "ELU", "GELU", "SiLU", "Mish"})
 _KEEPING = frozenset({"detach", "data", "clone", "cpu", "cuda", "to", "float", "double", "half", "contiguous"})
 _SIGNS = frozenset({"sign", "sgn"})
 
@@ -35,7 +38,7 @@ def gradients_of(outputs: Value, inputs: Value, weights: Value | None, graph: bo
     if kind == "scaled" and not (outputs.kind == "mean" and alone):
         return None
     made = [made_of(kind, [each, outputs], reason=SCALED if kind == "scaled" else "") for each in parts]
-    made = made if graph else [cut(each) for each in made]
+    made = [replace(each, slopes=each.forwards) for each in made] if graph else [cut(each) for each in made]
     return of(Items("tuple", dict(enumerate(made))))
 
 

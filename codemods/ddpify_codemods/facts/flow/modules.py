@@ -15,6 +15,7 @@ from .conditional_layers import has_no_parameters
 from .dimensions import of_dimensions
 from .dropout import draws_masks
 from .frames import Frame, Problem, local_entries
+from .input_gradients import BENDS
 from .layout import axis
 from .library_modules import of_library_module
 from .losses import Losses
@@ -135,6 +136,8 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
         in_one = trained or (bool(local) and local[0].reason in (PACKED, *IN_ONE))
         if local and local[0].kind == "picked" and (in_one or last not in ("LSTM", "GRU", "RNN")) and not apart:
             result = picked(result)
+        if root is not module and (last in BENDS or is_layer(module)):
+            self.last_layers[root.made] = module
         if self.in_forward and module.networks and not trained:
             if self.without_gradients > self.quiet_around:
                 self.found.unused.add(root.made)
@@ -441,6 +444,12 @@ def picked(value: Value) -> Value:
         thing.known = {key: picked(each) for key, each in thing.known.items()}
         thing.rest = None if thing.rest is None else picked(thing.rest)
     return replace(value, kind="picked") if value.kind in LOCAL_ROWS else value
+
+
+def is_layer(module: Module) -> bool:
+    """Whether it is a layer of torch's that has parameters."""
+    of_torch = module.networks and module.name.startswith("torch.nn.") and module.contents is None
+    return of_torch and not has_no_parameters(module)
 
 
 def scored(node: ast.Call, frame: Frame) -> set[tuple[ast.AST, str]]:

@@ -155,6 +155,7 @@ class State:
         self.frozen_behind: dict[ast.AST, Freeze] = {}  # where parameters were frozen since an optimizer was made
         self.parts: set[tuple[Module, str]] = set()
         self.called_networks: set[Module] = set()  # networks and layers that are called, not only layers of theirs
+        self.last_layers: dict[ast.AST, Module] = {}  # of models: the last layer of torch's that a forward has called
         self.not_in_forward: dict[tuple[Module, str], Module] = {}  # what forwards do not use, by its name
         self.read_in_training: set[tuple[Module, str]] = set()  # what is used of a model beside its forward
         self.kept_names: list[dict[str, Value]] = []  # as they were where a branch, or a turn of a loop, began

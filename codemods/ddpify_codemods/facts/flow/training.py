@@ -11,11 +11,16 @@ from ..origins import sources
 from ..script import Script
 from .expressions import Expressions
 from .frames import Frame, Freeze, Problem, may_differ
+from .input_gradients import BENDS
 from .values import SAME, Function, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
 
 _LAYERS = frozenset({"children", "modules", "named_children", "named_modules", "parameters", "named_parameters"})
 _AT_REST = frozenset({"load_state_dict", "state_dict", "zero_grad"})  # methods of an optimizer that takes no step
 TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
+_SLOPES = (
+    "a loss of gradients alone leaves no gradient in the bias of a last layer, for which DistributedDataParallel waits:"
+    " add the loss of the outputs to it, one backward for both, or 0 times the mean of the outputs"
+)
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
 FROZEN_LATE = "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see"
 _WITH_PARAMETERS = "parameters are given to an optimizer here together with numbers that each rank has others of"
@@ -45,7 +50,17 @@ class Training(Expressions):
                 self.problem(frame, node, _FROZEN)
             if model not in self.gradients.awaited:
                 self.found.not_averaged[node, model] = Problem(frame.script, node, TWICE)
+            elif {pair for pair in loss.forwards if pair[1] is model} <= loss.slopes and self.may_add_last(model):
+                self.found.slopes[node, model] = Problem(frame.script, node, _SLOPES)
             self.gradients = self.gradients.passed(model, node)
+
+    def may_add_last(self, model: ast.AST) -> bool:
+        """Whether the last layer that a model has called may have a bias, which the gradients of its inputs lack."""
+        last = self.last_layers.get(model)
+        if last is not None and last.name.rpartition(".")[2] in BENDS:
+            return False
+        bias = last.told.get("bias") if last is not None else None
+        return bias is None or bias.constant is not False
 
     def wanted_by(self, node: ast.Call, frame: Frame) -> set[ast.AST] | None:
         """The models in which `loss.backward(inputs=…)` leaves gradients; None where all are."""
@@ -227,6 +242,7 @@ class Training(Expressions):
             del found.reached[pair]
         found.training_forwards = {call for pair in found.stepped for call in found.reached.get(pair, ())}
         found.problems += [problem for pair, problem in found.not_averaged.items() if pair in found.stepped]
+        found.problems += [problem for pair, problem in found.slopes.items() if pair in found.stepped]
 
     def reads_gradients(self) -> bool:
         """Whether the program reads `.grad` of anything."""

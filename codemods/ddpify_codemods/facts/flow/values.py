@@ -303,6 +303,7 @@ class Value:
     of the samples, where known: "one" thing, or the "layers" of a recurrent network; "merged" where it is one dimension
     with that of the samples. array: whether it may be one of numpy; unsized: it is one of no dimension. in_parallel:
     whether nn.DataParallel holds it. widened: whether a forward has given it a dimension more, the last it did.
+    slopes: the forwards of which it has gradients alone, by autograd.grad, and no outputs.
     """
 
     kind: Kind = "same"
@@ -333,6 +334,7 @@ class Value:
     unsized: bool = False
     in_parallel: bool = False
     widened: bool = False
+    slopes: frozenset[tuple[ast.Call, ast.AST]] = frozenset()
 
     @property
     def is_kept(self) -> bool:
@@ -412,7 +414,14 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
         sample=next((value.sample for value in values if value.sample is not None), None),
         front=next((each.front for each in values if each.front not in ("", "one")), "") if kind in _BEHIND else "",
         array=kind not in ("size", "inverse", "shape") and any(value.array for value in values),
+        slopes=_slopes(values),
     )
+
+
+def _slopes(values: list[Value]) -> frozenset[tuple[ast.Call, ast.AST]]:
+    """The forwards of which values have gradients alone: what one has outputs of is no such forward."""
+    slopes = _united([value.slopes for value in values])
+    return slopes.difference(*(value.forwards - value.slopes for value in values)) if slopes else slopes
 
 
 def _united(sets: list[frozenset[Element]]) -> frozenset[Element]:
@@ -431,7 +440,9 @@ def _passed_on(reason: str) -> str:
 
 def cut(value: Value) -> Value:
     """A value through which no backward pass goes."""
-    return replace(value, forwards=frozenset(), bypasses=frozenset()) if value.forwards or value.bypasses else value
+    if not (value.forwards or value.bypasses):
+        return value
+    return replace(value, forwards=frozenset(), bypasses=frozenset(), slopes=frozenset())
 
 
 def differentiated(value: Value, given: Iterable[Value]) -> Value:
@@ -442,7 +453,8 @@ def differentiated(value: Value, given: Iterable[Value]) -> Value:
     if (forwards, bypasses) == (value.forwards, value.bypasses):
         return value
     of_all = (each.loaders for each in values if not each.is_local and each.forwards)
-    return replace(value, forwards=forwards, bypasses=bypasses, loaders=value.loaders.union(*of_all))
+    loaders, slopes = value.loaders.union(*of_all), _slopes([value, *values])
+    return replace(value, forwards=forwards, bypasses=bypasses, loaders=loaders, slopes=slopes)
 
 
 def unnumbered(value: Value) -> Value:
