@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from ...facts.called_modules import called_model, last_name
 from ...facts.flow.frames import FlowFacts
 from ...facts.flow.program import Program
+from ...facts.flow.recomputed import reentrant
 from ...facts.flow.values import root_of
 from ...facts.flow.wrapped_names import Wrapped, Wrapping
 from ...facts.flow.wrapping import wrapping
 from ...facts.script import Script
 from ...plain_words import Words
-from ...rule import Edit, Finding, Insert, Replace, Rule
+from ...rule import Edit, Finding, Insert, Replace, Rule, Severity
 from ...targets import Target
 from .own_decisions import decided_alone
 from .words import REMEDY, is_here, normalizes, program_of
@@ -45,8 +46,20 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "refused", several.at[0].lineno, message, REMEDY)
             return
         yield from _edits(script, found, program, target)
+        if any(each.leaves_out for each in found.models):
+            yield from _recomputed(script, program)
         yield from _own_buffers(script, found, program)
     yield from _synchronized(script, program, target.words)
+
+
+def _recomputed(script: Script, program: Program) -> Iterator[Finding]:
+    """Where torch.utils.checkpoint runs a backward pass within one, for parameters that the wrapper looks for."""
+    for there, call, always in reentrant(program):
+        if is_here(script, there):
+            message = "DistributedDataParallel with find_unused_parameters=True raises in the backward pass of this"
+            message += "" if always else ", in runs that come here"
+            severity: Severity = "refused" if always else "warning"
+            yield Finding(RULE.id, severity, call.lineno, message, "pass it use_reentrant=False")
 
 
 def _own_buffers(script: Script, found: Wrapping, program: Program) -> Iterator[Finding]:
