@@ -63,6 +63,20 @@ def own_sizes(
     return sizes
 
 
+def multiplies(scripts: Sequence[Script], found: FlowFacts) -> bool:
+    """Whether a loop over training batches gives tensors a multiple of the batch size: `torch.eye(2 * batch_size)`."""
+    for loop, loaders in found.loops.items():
+        script = next((each for each in scripts if loop in each.parents), None)
+        sizes = {ast.unparse(size) for loader in loaders & found.training for size, _ in written_sizes(loader)}
+        calls = [each for each in ast.walk(loop) if isinstance(each, ast.Call) and _last(each.func) == "eye"]
+        given = [*_given_sizes(loop), *(each for call in calls for each in call.args)]
+        for node in given if script is not None else ():
+            sides = (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else ()
+            if any(isinstance(each, ast.Name | ast.Attribute) and ast.unparse(each) in sizes for each in sides):
+                return True
+    return False
+
+
 def _made_before(loop: ast.AST, script: Script, loops: set[ast.AST]) -> Iterator[ast.expr]:
     """What constant tensors are given as sizes that are made before a loop and used in loops like it alone:
     `real = torch.ones(batch_size, 1)`. What was drawn before would be the same on all ranks."""

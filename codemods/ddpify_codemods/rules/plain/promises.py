@@ -9,6 +9,7 @@ from ...facts.called_modules import last_name
 from ...facts.earlier_samples import own_generators
 from ...facts.flow.batches import sure_size
 from ...facts.flow.noise import comes_with_dropout, names_dropout
+from ...facts.flow.own_sizes import multiplies
 from ...facts.flow.program import Program
 from ...facts.flow.small_batches import smallest
 from ...facts.named_devices import names_gpu
@@ -39,7 +40,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         "them come twice in an epoch, and a batch size that W ranks do not divide is rounded down",
         "none needed; --style exact keeps the order",
     )
-    if program.followed.found.full_batches and not program.per_process:
+    of_all = program.followed.found.joined and multiplies(program.scripts, program.followed.found)
+    if (program.followed.found.full_batches or of_all) and not program.per_process:
         message = "the script gives tensors the batch size: W has to divide it, and the last batch has to be as large"
         yield Finding(RULE.id, "warning", line, message, "choose a batch size that W divides, or drop_last=True")
     if (few := smallest(program.followed.found, program.scripts)) and few[0] < _FEW and not program.per_process:

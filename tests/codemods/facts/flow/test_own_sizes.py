@@ -10,6 +10,7 @@ from ddpify_codemods.facts.flow.own_sizes import batch_sizes, own_sizes
 from ddpify_codemods.facts.flow.values import Loader
 
 from tests.codemods.checks import node_of, script_of
+from tests.codemods.plain.test_followed import CE, plain, refusals, training
 
 SCRIPT = """\
 import torch
@@ -89,3 +90,20 @@ def test_the_batch_size_of_a_loader(call: str, sizes: list[str]) -> None:
     script = script_of(f"options = dict(batch_size=m)\nloader = {call}")
     loader = Loader(node_of(script, call), script)
     assert [ast.unparse(size) for size in batch_sizes(loader)] == sizes
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [("2 * batch_size", True), ("batch_size * 2", True), ("len(all_of)", False), ("2 * width", False)]
+)
+def test_a_multiple_of_the_batch_size_in_a_loss_of_all_samples_is_said(size: str, said: bool) -> None:
+    loss = f"""\
+out = model(x)
+        all_of = torch.cat([out, out + 0.1], dim=0)
+        near = torch.exp(torch.mm(all_of, all_of.t()))
+        near = near.masked_select((torch.ones_like(near) - torch.eye({size})).bool()).view({size}, -1)
+        loss = torch.log(near.sum(dim=-1)).mean()"""
+    source = training().replace(f"loss = {CE}", loss).replace("batch_size=8, shuffle", "batch_size=batch_size, shuffle")
+    source = source.replace("train_set =", "batch_size, width = 8, 8\ntrain_set =", 1)
+    result = plain(source)
+    assert not refusals(result)
+    assert any("gives tensors the batch size" in each.message for each in result.findings) is said
