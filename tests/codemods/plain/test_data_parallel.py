@@ -255,3 +255,62 @@ def test_a_class_derived_from_nn_data_parallel_is_refused_where_it_is_used() -> 
     assert told(OWN + "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n") == []
     code = convert({Path("train.py"): training().replace(MODEL, OWN + "model = Own(nn.Linear(4, 3))\n", 1)}, "cuda")
     assert "class Own(DataParallel):" in code[Path("train.py")].code  # the exact style keeps its face
+
+
+LOADED = """\
+class Seg(nn.Module):
+    def __init__(self, pretrained):
+        super().__init__()
+        base = nn.Sequential(nn.Linear(4, 4))
+        if torch.cuda.is_available():
+            base = nn.DataParallel(base)
+        if pretrained:
+            base.load_state_dict(torch.load(pretrained, map_location="cuda"))
+        self.net = base.module
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.net(x))
+
+
+model = Seg("pretrained.pt").cuda()
+"""
+
+
+def test_one_that_serves_the_keys_of_a_file_stays() -> None:
+    """Without it they would be missing: they begin with `module.`, and those of the model never did."""
+    code = training().replace(MODEL, LOADED, 1).replace("loss = F", "x, y = x.cuda(), y.cuda()\n        loss = F", 1)
+    result = plain(code + "torch.save(model.state_dict(), 'net.pt')\n", "cuda")
+    assert LOADED in result.code and not [each for each in result.findings if each.rule == "DDP613"]
+    assert not refusals(result) and plain(result.code, "cuda").code == result.code
+
+
+def test_one_that_the_keys_of_the_program_s_own_file_are_loaded_into_goes() -> None:
+    """The program writes it, without `module.` now."""
+    made = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+model = nn.DataParallel(Net()).cuda()
+"""
+    after = """\
+torch.save(model.state_dict(), "net.pt")
+best = Net()
+best = nn.DataParallel(best)
+best.load_state_dict(torch.load("net.pt"))
+best = best.module
+print(best.fc.weight.sum().item())
+"""
+    code = parallel(made, after)
+    assert "nn.DataParallel" not in code and ".module" not in code
+
+
+def test_the_import_of_one_that_stays_stays() -> None:
+    code = parallel("from torch.nn import DataParallel\n" + LOADED.replace("nn.DataParallel", "DataParallel"))
+    assert "from torch.nn import DataParallel\n" in code and "base = DataParallel(base)" in code
