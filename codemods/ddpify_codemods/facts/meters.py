@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from .flow.frames import FlowFacts, Reduction, Site
 from .plain_code import METER
+from .reach import inside, never_used
 from .script import Script
 
 
@@ -30,13 +31,13 @@ class Meter:
 
 def meters(scripts: Sequence[Script], found: FlowFacts) -> tuple[Meter, ...]:
     """The meters of a program. Args: its files, and what is known of them."""
-    inside: dict[ast.ClassDef, list[Reduction]] = {}
+    by_class: dict[ast.ClassDef, list[Reduction]] = {}
     for reductions in found.reductions.values():
         for each in reductions:
             owner = next((one for one in each.script.ancestors(each.node) if isinstance(one, ast.ClassDef)), None)
             if owner is not None:
-                inside.setdefault(owner, []).append(each)
-    known = (_meter(scripts, found, node, reductions) for node, reductions in inside.items())
+                by_class.setdefault(owner, []).append(each)
+    known = (_meter(scripts, found, node, reductions) for node, reductions in by_class.items())
     return tuple(each for each in known if each is not None)
 
 
@@ -128,12 +129,17 @@ def _all_seen(
     made: dict[str, ast.Assign],
     sites: dict[ast.expr, Site],
 ) -> bool:
-    """Whether what is called like these attributes is read where that is known, and set in the class alone."""
+    """Whether what is called like these attributes is read where that is known, and set in the class alone; functions
+    of imported files that nothing names count for nothing."""
     names = "|".join(map(re.escape, made))
     shows = re.compile(rf"\{{\w*\.({names})\b")
     own = set(ast.walk(node))
+    unused = never_used(scripts)
     for script in scripts:
-        for each in script.nodes:
+        idle = inside(
+            frozenset(each for each in script.tree.body if getattr(each, "name", "") in unused.get(script, ()))
+        )
+        for each in (each for each in script.nodes if each not in idle):
             if isinstance(each, ast.Attribute) and each.attr in made:
                 if each not in (sites if isinstance(each.ctx, ast.Load) else own):
                     return False
