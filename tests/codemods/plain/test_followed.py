@@ -871,6 +871,21 @@ def test_the_sampler_of_one_of_several_loaders_is_told_the_epoch() -> None:
     assert "for epoch in range(3):\n    train_loader.sampler.set_epoch(epoch)\n    train(train_loader)\n" in code
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("tqdm(range(3))", "epoch"),
+        ("range(3)", "epoch"),
+        ("range(3)\nturns = test_set", "train_loader.sampler.epoch + 1"),
+    ],
+)
+def test_the_epoch_is_the_number_of_a_loop_whose_range_has_a_name(made: str, told: str) -> None:
+    loop = training().replace(
+        "for epoch in range(3):", f"from tqdm import tqdm\nturns = {made}\nfor epoch in turns:", 1
+    )
+    assert f"train_loader.sampler.set_epoch({told})\n" in plain(loop).code
+
+
 STEPS = """\
 def train(model, loader, optimizer):
     for x, y in loader:
