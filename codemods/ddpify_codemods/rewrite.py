@@ -267,11 +267,16 @@ class _Rewriter(cst.CSTTransformer):
             assert isinstance(old, cst.SimpleStatementLine)
             return self._small_statements(old.body, new)
         edits = self._edits_at(old)
+        before, after = self._inserted(edits, "before"), self._inserted(edits, "after")
         if any(isinstance(edit, Delete) for edit in edits):
-            return [], lines_above(new)
+            left = [*before, *after]
+            if not left:
+                return [], lines_above(new)
+            return [with_lines_above(left[0], lines_above(new)), *left[1:]], []
         if unguard := next((edit for edit in edits if isinstance(edit, Unguard)), None):
             assert isinstance(new, cst.If)
-            return unguarded(new if unguard.block == "body" else otherwise(new))
+            statements, footer = unguarded(new if unguard.block == "body" else otherwise(new))
+            return [*before, *statements, *after], footer
         following: list[Statement] = []
         for edit in edits:
             if isinstance(edit, ChangeParameters):
@@ -280,7 +285,7 @@ class _Rewriter(cst.CSTTransformer):
                 assert isinstance(new, cst.If)
                 following = self._parse(edit.code)
                 new = as_function(new, edit)
-        return [*self._inserted(edits, "before"), new, *following, *self._inserted(edits, "after")], []
+        return [*before, new, *following, *after], []
 
     def _small_statements(
         self, originals: Sequence[cst.BaseSmallStatement], line: cst.SimpleStatementLine

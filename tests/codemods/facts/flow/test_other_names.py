@@ -37,8 +37,9 @@ def test_training_calls_what_the_model_is_a_part_of(named: str) -> None:
     code = plain(HEAD + named + CALLED).code
     assert code.index("fast = ") < code.index("ddp_fast = DistributedDataParallel(fast)") < code.index("for epoch")
     assert "F.cross_entropy(ddp_fast(x), y)" in code and "SGD(model.parameters()" in code
-    several = named + "if total > 1:\n    fast = nn.DataParallel(fast)\n"
-    assert "ddp_fast = DistributedDataParallel(fast)" in plain(HEAD + several + CALLED).code
+    for asks in ("total > 1", "total.bit_length() > 1", "torch.cuda.device_count() > 1"):
+        several = f"{named}if {asks}:\n    fast = nn.DataParallel(fast)\n"
+        assert "ddp_fast = DistributedDataParallel(fast)" in plain(HEAD + several + CALLED).code
 
 
 @pytest.mark.parametrize(
