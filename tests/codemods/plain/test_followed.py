@@ -114,11 +114,6 @@ def test_a_mean_over_samples_stays_as_it_is(loss: str) -> None:
     assert "        loss.backward()\n" in result.code
 
 
-def test_a_sum_over_samples_is_scaled() -> None:
-    result = plain(training('F.cross_entropy(model(x), y, reduction="sum") / 8'))
-    assert "(loss * dist.get_world_size()).backward()" in result.code
-
-
 @pytest.mark.parametrize(
     "step",
     [
@@ -275,167 +270,6 @@ def test_a_sum_that_goes_on_after_it_was_read_is_refused() -> None:
     assert refusals(plain(training(step="total += len(x)\n    print(total)")))
 
 
-def test_a_sum_over_an_evaluation_is_divided() -> None:
-    adds = "total += (model(x).argmax(1) == y).sum().item()"
-    result = plain(training(after=EVALUATION.format(adds=adds, shown="total / len(test_set)")))
-    assert not refusals(result) and not notes(result)
-    assert "sampler=range(dist.get_rank(), len(test_set), dist.get_world_size())" in result.code
-    assert "total = sum_over_ranks(total)" in result.code
-
-
-@pytest.mark.parametrize(
-    ("adds", "shown"),
-    [
-        ("total = max(total, (model(x).argmax(1) == y).float().mean().item())", "total"),
-        ("total += (model(x).argmax(1) == y).sum().item() ** 2", "total"),
-        ("total += (model(x).argmax(1) == y).sum().item(); print(y[0])", "total"),
-    ],
-)
-def test_what_cannot_be_added_up_is_evaluated_whole(adds: str, shown: str) -> None:
-    result = plain(training(after=EVALUATION.format(adds=adds, shown=shown)))
-    assert not refusals(result)
-    assert notes(result)
-    assert "range(dist.get_rank()" not in result.code and "_over_ranks" not in result.code
-
-
-ACCURACY = """\
-def accuracy(loader):
-    correct = 0
-    for x, y in loader:
-        correct += (model(x).argmax(1) == y).sum().item()
-    return correct / len(loader.dataset)
-print(accuracy(train_loader), accuracy(test_loader))
-"""
-
-
-def test_an_evaluation_of_training_takes_each_sample_once() -> None:
-    """DistributedSampler's padding counted twice, without a word of the line."""
-    result = plain(training(after=ACCURACY))
-    assert not refusals(result) and not notes(result)
-    assert "print(accuracy(each_sample_once(train_loader)), accuracy(test_loader))" in result.code
-    assert "sampler=range(dist.get_rank(), len(loader.dataset), dist.get_world_size())" in result.code
-
-
-def test_an_evaluation_of_training_that_is_not_a_sum_is_whole() -> None:
-    adds = "total += F.cross_entropy(model(x), y).item()"
-    after = EVALUATION.format(adds=adds, shown="total / len(train_loader)").replace("in test_loader", "in train_loader")
-    result = plain(training(after=after))
-    assert not refusals(result)
-    assert "for x, y in every_sample(train_loader):" in result.code
-    assert "batch_size=loader.batch_size * dist.get_world_size()," in result.code
-
-
-def test_a_loop_that_trains_in_one_call_and_evaluates_in_another() -> None:
-    function = """\
-def epoch(loader, train):
-    total = 0.0
-    for x, y in loader:
-        loss = F.cross_entropy(model(x), y, reduction="sum")
-        if train:
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        total += loss.item()
-    return total
-print(epoch(train_loader, True), epoch(train_loader, False))
-"""
-    result = plain(HEAD + function)
-    assert not refusals(result)
-    assert "print(epoch(train_loader, True), epoch(each_sample_once(train_loader), False))" in result.code
-
-
-def test_an_evaluation_of_training_whose_loader_has_no_name_there_is_refused() -> None:
-    after = "index = 0\n" + ACCURACY.replace("accuracy(train_loader)", "accuracy([train_loader][index])")
-    assert any("draws twice" in each for each in refusals(plain(training(after=after))))
-
-
-def test_an_evaluation_of_training_whose_loader_is_an_entry() -> None:
-    after = "loaders = {'train': train_loader}\n" + ACCURACY.replace("(train_loader)", "(loaders['train'])")
-    result = plain(training(after=after))
-    assert not refusals(result) and "each_sample_once(loaders['train'])" in result.code
-
-
-CHOSEN = """\
-import sys
-chosen = train_loader
-if "o" in sys.argv:
-    chosen = DataLoader(test_set, batch_size=8)
-"""
-
-
-def test_an_evaluation_of_training_by_one_of_two_loaders() -> None:
-    """As StarGAN does: a setting says which data set is trained, and tested."""
-    source = (
-        training()
-        .replace("for x, y in train_loader:", "for x, y in chosen:")
-        .replace("for epoch", CHOSEN + "for epoch", 1)
-    )
-    result = plain(source + ACCURACY.replace("accuracy(train_loader), accuracy(test_loader)", "accuracy(chosen)"))
-    assert not refusals(result) and "for x, y in each_sample_once(loader):" in result.code
-
-
-def test_the_first_batch_of_training_is_that_of_all_ranks() -> None:
-    result = plain(training(after="x, y = next(iter(train_loader))\nprint(x.shape)\n"))
-    assert not refusals(result)
-    assert "next(iter(every_sample(train_loader)))" in result.code
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("DataLoader(test_set, batch_size=8)", "DataLoader(test_set, batch_size=8, drop_last=True)"),
-        ("DataLoader(test_set, batch_size=8)", "DataLoader(test_set, batch_size=8, **{'drop_last': True})"),
-        ("total += (m", "total += len(y); break; total += (m"),
-        ("total = 0.0\n", "from somewhere import roc\ntotal = roc(model, [test_loader])\n"),
-    ],
-)
-def test_an_evaluation_that_is_not_of_every_sample_is_whole(before: str, after: str) -> None:
-    """Ranks that each leave out their last samples leave out more than one process does."""
-    adds = "total += (model(x).argmax(1) == y).sum().item()"
-    result = plain(training(after=EVALUATION.format(adds=adds, shown="total")).replace(before, after))
-    assert not refusals(result) and notes(result)
-    assert "range(dist.get_rank()" not in result.code
-
-
-@pytest.mark.parametrize(
-    "batches",
-    [
-        "islice(test_loader, 3)",
-        "[x_y for _, x_y in zip(range(3), test_loader)]",
-        "(x_y for x_y, name in zip(test_loader, ['a', 'b']))",
-        "(x_y for x_y, _ in zip(test_loader, DataLoader(train_set, 8)))",
-    ],
-)
-def test_an_evaluation_of_the_first_batches_is_whole(batches: str) -> None:
-    """Each rank would take as many of its own."""
-    adds = "total += (model(x).argmax(1) == y).sum().item()"
-    after = "from itertools import islice\n" + EVALUATION.format(adds=adds, shown="total").replace(
-        "test_loader", batches
-    )
-    result = plain(training(after=after))
-    assert not refusals(result) and notes(result)
-    assert "sum_over_ranks" not in result.code
-
-
-@pytest.mark.parametrize("condition", ["", "if quick: "])
-def test_an_evaluation_that_a_function_leaves_early_is_whole(condition: str) -> None:
-    """Each rank would count the first batch of its own."""
-    function = "quick = True\ndef hits(loader):\n    count = 0\n    for x, y in loader:\n"
-    function += f"        count += (model(x).argmax(1) == y).sum().item()\n        {condition}return count\n"
-    result = plain(training(after=function + "    return count\nprint(hits(test_loader))\n"))
-    assert not refusals(result) and "ends before its end" in notes(result)[0]
-    assert "print(hits(test_loader))" in result.code
-
-
-def test_what_an_unknown_function_evaluates_is_whole_beside_an_evaluation_that_is_divided() -> None:
-    adds = "total += (model(x).argmax(1) == y).sum().item()"
-    after = "from somewhere import roc\nprint(roc(model, test_loader))\n" + EVALUATION.format(adds=adds, shown="total")
-    result = plain(training(after=after))
-    assert not refusals(result) and not notes(result)
-    assert "print(roc(model, every_batch(test_loader)))" in result.code
-    assert "dist.get_world_size() == dist.get_rank()" in result.code
-
-
 DEFAULTS = """\
 from collections import defaultdict
 sums = defaultdict({number})
@@ -494,24 +328,6 @@ def test_a_temporary_directory_is_that_of_rank_0() -> None:
 
 
 @pytest.mark.parametrize(
-    ("adds", "in_order"),
-    [
-        ("total += F.cross_entropy(model(x), y).item()", "[i for i in range(len(test_set)) if i // 8 % dist."),
-        ("total = max(total, F.cross_entropy(model(x), y).item())", "DataLoader(test_set, 8, shuffle=False)"),
-    ],
-)
-def test_an_evaluation_in_random_order_has_the_same_order_on_all_ranks(adds: str, in_order: str) -> None:
-    """A best model, or an early stop, would be another one on each rank."""
-    after = EVALUATION.format(adds=adds, shown="total / len(test_loader)")
-    source = training(after=after).replace(
-        "DataLoader(test_set, batch_size=8)", "DataLoader(test_set, 8, shuffle=True)"
-    )
-    assert in_order.replace("False", "True") in plain(source).code
-    noise = source.replace("nn.Linear(4, 3)", "nn.Sequential(nn.Dropout(), nn.Linear(4, 3))")
-    assert in_order in plain(noise).code
-
-
-@pytest.mark.parametrize(
     ("shown", "brought"),
     [
         ("'{m.val:.3f}'.format(m=meter)", "self.val = mean_over_ranks(val)"),  # no call of __str__ is seen
@@ -538,24 +354,6 @@ meter = Meter()
     assert brought in result.code
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        training().replace("in train_loader", "in list(train_loader)"),
-        training()
-        .replace("optimizer =", "from functools import partial\nf = partial(model)\noptimizer =")
-        .replace("model(x)", "f(x)"),
-        training()
-        .replace("nn.Linear(4, 3)", "nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))")
-        .replace("model(x)", "model[1](model[0](x))"),
-        training(after="    for p in model.parameters(): p.requires_grad = False\n"),
-        training(step="loss.backward()"),
-    ],
-)
-def test_a_model_or_loader_that_cannot_be_followed_is_refused(source: str) -> None:
-    assert refusals(plain(source))
-
-
 @pytest.mark.parametrize("body", ["h - h.mean(0)", "h @ h.t() @ h", "h * (1.0 / x.size(0))"])
 def test_a_model_that_couples_samples_is_refused(body: str) -> None:
     model = f"""class Net(nn.Module):
@@ -570,13 +368,6 @@ def test_a_model_that_couples_samples_is_refused(body: str) -> None:
 
 model = Net()"""
     assert undivided(plain(training().replace("model = nn.Linear(4, 3)", model)))
-
-
-def test_an_exception_that_one_rank_goes_on_after_is_refused() -> None:
-    source = training().replace("        loss = ", "        try:\n            loss = ")
-    source = source.replace("        optimizer.zero_grad()\n", "            optimizer.zero_grad()\n")
-    source = source.replace("        loss.backward()\n", "            loss.backward()\n")
-    assert refusals(plain(source.replace("        optimizer.step()", "        except RuntimeError:\n            pass")))
 
 
 @pytest.mark.parametrize(
@@ -650,32 +441,6 @@ for phase in ["train", "val"]:
     divided = plain(head.replace("{}", "") + loop)
     assert not refusals(divided)
     assert "\n    correct = sum_over_ranks(correct)\n" in divided.code
-
-
-@pytest.mark.parametrize(
-    ("train", "test", "shuffle"),
-    [("True", "False", "shuffle"), ("'train'", "'test'", "shuffle == 'train'"), ("False", "True", "shuffle")],
-)
-def test_one_function_makes_the_loaders_of_training_and_of_an_evaluation(train: str, test: str, shuffle: str) -> None:
-    """The evaluation got the training's sampler, which draws some samples twice (D6): where shuffle does not tell them
-    apart, it takes its samples without that (DDP620)."""
-    made = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
-    made += "test_loader = DataLoader(test_set, batch_size=8)\n"
-    function = "def loader(data, shuffle):\n"
-    function += f"    return DataLoader(data, batch_size=8, shuffle={shuffle})\n"
-    function += f"train_loader = loader(train_set, {train})\ntest_loader = loader(test_set, {test})\n"
-    text = HEAD.replace(made, function) + LOOP.format(loss=CE, step="optimizer.step()")
-    text += EVALUATION.format(adds="total += F.cross_entropy(model(x), y, reduction='sum').item()", shown="total / 30")
-    result = plain(text)
-    if train == "False":
-        assert not refusals(result)
-        assert "sampler=DistributedSampler(data, shuffle=shuffle)" in result.code
-        assert "for x, y in each_sample_once(test_loader):" in result.code
-        return
-    share = "range(dist.get_rank(), len(data), dist.get_world_size())"
-    test_of = f"({shuffle})" if "=" in shuffle else shuffle
-    assert f"DistributedSampler(data) if {test_of} else {share}" in result.code
-    assert result.code.count("set_epoch(") == 1
 
 
 def test_a_function_that_is_given_the_parameters_makes_the_optimizer() -> None:
@@ -759,52 +524,6 @@ def test_what_is_refused_in_each_round_may_be_why_a_program_is_not_settled() -> 
     assert not any("is read here" in each or "cannot be divided" in each for each in found)
 
 
-def test_loaders_of_one_call_are_told_apart_by_nothing() -> None:
-    """What is not seen to be trained on takes each sample once; what an unknown function does with it stays exact."""
-    made = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
-    made += "test_loader = DataLoader(test_set, batch_size=8)\n"
-    function = "import measures\ndef made(data):\n    return DataLoader(data, batch_size=8, shuffle=True)\n"
-    function += "train_loader = made(train_set)\n"
-    head = HEAD.replace(made, function) + LOOP.format(loss=CE, step="optimizer.step()")
-    given = plain(head + "test_loader = made(test_set)\nprint(measures.accuracy(model, test_loader))\n")
-    assert not refusals(given) and "accuracy(model, every_sample(test_loader))" in given.code
-    inline = plain(head + "print(measures.accuracy(model, made(test_set)))\n")
-    assert not refusals(inline) and "accuracy(model, every_sample(made(test_set)))" in inline.code
-    kept = plain(head + "pairs = [made(test_set), made(test_set)]\nprint(measures.accuracy(model, pairs))\n")
-    assert refusals(kept)
-
-
-def test_a_loader_for_a_function_that_does_not_exist() -> None:
-    made = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
-    function = (
-        "def made(data):\n    return DataLoader(data, batch_size=8, shuffle=True)\ntrain_loader = made(train_set)\n"
-    )
-    loop = LOOP.format(loss=CE, step="optimizer.step()")
-    result = plain(HEAD.replace(made, function) + loop + "if total < 0:\n    Tester(made(test_set)).test()\n")
-    assert not refusals(result) and "Tester(made(test_set))" in result.code
-
-
-def test_a_loader_that_is_made_in_each_epoch_needs_no_set_epoch() -> None:
-    loop = "for epoch in range(3):\n    loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
-    loop += "    for x, y in loader:\n        optimizer.zero_grad()\n        F.cross_entropy(model(x), y).backward()\n"
-    result = plain(HEAD + loop + "        optimizer.step()\n")
-    assert not refusals(result) and "shuffle=True, seed=epoch)" in result.code
-
-
-def test_loaders_whose_batches_meet_draw_in_orders_of_their_own() -> None:
-    """With one seed, the same samples of two data sets of one length would meet in each epoch."""
-    other = "other_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
-    loop = LOOP.format(loss=f"{CE} + F.cross_entropy(model(u), v)", step="optimizer.step()")
-    together = loop.replace("for x, y in train_loader:", "for (x, y), (u, v) in zip(train_loader, other_loader):")
-    result = plain(HEAD + other + together)
-    assert (
-        not refusals(result) and result.code.count("shuffle=True)") == result.code.count("shuffle=True, seed=1)") == 1
-    )
-    in_turn = LOOP.format(loss=CE, step="optimizer.step()")
-    result = plain(HEAD + other + in_turn + in_turn.replace("train_loader", "other_loader"))
-    assert not refusals(result) and result.code.count("shuffle=True)") == 2
-
-
 def test_a_global_is_brought_together_where_it_is_read() -> None:
     """It was assigned at the top level, after the function whose loop adds to it."""
     function = """\
@@ -835,42 +554,6 @@ def test_the_first_of_what_is_a_tensor_is_one_sample() -> None:
     )
 
 
-PHASES = """\
-sets = {"train": train_set, "val": test_set}
-loaders = {phase: DataLoader(sets[phase], batch_size=8, shuffle=True) for phase in ["train", "val"]}
-for phase in ["train", "val"]:
-    for x, y in loaders[phase]:
-        loss = F.cross_entropy(model(x), y)
-        if phase == "train":
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-"""
-
-
-def test_the_key_in_a_dict_tells_the_loaders_apart() -> None:
-    result = plain(HEAD + PHASES)
-    assert not refusals(result)
-    share = "range(dist.get_rank(), len(sets[phase]), dist.get_world_size())"
-    assert f'DistributedSampler(sets[phase], shuffle=True) if phase == "train" else {share}' in result.code
-
-
-def test_a_key_that_does_not_tell_the_loaders_apart() -> None:
-    two = PHASES.replace('["train", "val"]:\n    for', '["train", "val", "more"]:\n    for')
-    two = two.replace('for phase in ["train", "val"]}', 'for phase in ["train", "val", "more"]}').replace("==", "!=")
-    assert refusals(plain(HEAD + two.replace('{"train"', '{"more": test_set, "train"')))
-
-
-def test_the_sampler_of_one_of_several_loaders_is_told_the_epoch() -> None:
-    """`train_loader` is made in one of several branches, and given to the function that trains."""
-    made = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)"
-    several = f"if total > 1:\n    {made}\nelse:\n    {made.replace('=8', '=4')}"
-    function = "def train(train_loader):\n" + "".join(f"    {line}\n" for line in LOOP.splitlines()[1:])
-    source = HEAD.replace(made, several) + function.format(loss=CE, step="optimizer.step()")
-    code = plain(source + "for epoch in range(3):\n    train(train_loader)\n").code
-    assert "for epoch in range(3):\n    train_loader.sampler.set_epoch(epoch)\n    train(train_loader)\n" in code
-
-
 @pytest.mark.parametrize(
     ("made", "told"),
     [
@@ -886,71 +569,10 @@ def test_the_epoch_is_the_number_of_a_loop_whose_range_has_a_name(made: str, tol
     assert f"train_loader.sampler.set_epoch({told})\n" in plain(loop).code
 
 
-STEPS = """\
-def train(model, loader, optimizer):
-    for x, y in loader:
-        loss = F.cross_entropy(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-
-"""
-IMPORTS = "import importlib\nimport torch\nimport torch.nn.functional as F\n\n\n"
-
-
-@pytest.mark.parametrize(
-    ("first", "line", "may_run"),
-    [
-        ("import helpers", "model.train()", False),
-        ("import helpers", "jobs[0] = helpers.train", True),
-        ("from helpers import train as fit", "jobs[0] = fit", True),
-        ("import helpers", 'jobs[0] = importlib.import_module("helpers").train', True),
-        ("import helpers", 'tools = importlib.import_module("helpers")\njobs[0] = tools.train', True),
-    ],
-)
-def test_a_training_function_that_another_file_may_use_is_not_passed_over(first: str, line: str, may_run: bool) -> None:
-    """`model.train()` is no use of the function `train`."""
-    script = f"import importlib\n{first}\n{training()}\njobs = {{}}\n{line}\n"
-    found = convert({Path("train.py"): script, Path("helpers.py"): IMPORTS + STEPS}, "cpu", style="plain")
-    assert any(map(refusals, found.values())) is may_run
-
-
 def test_what_the_run_ends_with_is_followed() -> None:
     function = "def main():\n" + "".join(f"    {line}\n" for line in training().splitlines())
     for end in ("raise SystemExit(main())", "sys.exit(main())"):
         assert not refusals(plain(f"import sys\n\n{function}    return 0\nif __name__ == '__main__':\n    {end}\n"))
-
-
-def test_a_training_function_that_only_others_name_is_passed_over() -> None:
-    """Those of a library of the script's own, which it takes something else from."""
-    helpers = (
-        IMPORTS + STEPS + "def fit(model):\n    train(model, [], None)\n\n\ndef seed():\n    torch.manual_seed(1)\n"
-    )
-    script = f"import helpers\n{training()}\n"
-    for used, refused in (("seed()", False), ("fit(model)", True)):
-        files = {Path("train.py"): f"{script}helpers.{used}\n", Path("helpers.py"): helpers}
-        assert any(map(refusals, convert(files, "cpu", style="plain").values())) is refused
-
-
-CLOSURE = """\
-        def closure():
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            return loss
-        optimizer.step({})
-"""
-
-
-def test_a_step_with_a_closure_is_refused_with_its_reason() -> None:
-    loop = f"    for x, y in train_loader:\n{CLOSURE}"
-    for given in ("closure", "closure=closure"):
-        source = f"{HEAD}for epoch in range(2):\n{loop.format(given)}".replace("SGD", "LBFGS")
-        (reason,) = refusals(plain(source))
-        assert "the optimizer calls this as often as" in reason
-    never = f"\n\ndef fit():\n{loop.format('closure')}"
-    assert not refusals(plain(training(after=never)))
 
 
 @pytest.mark.parametrize(
@@ -974,93 +596,3 @@ def test_places_that_samples_choose_are_those_of_a_rank(begins: str, step: str) 
 def test_places_in_what_has_a_row_for_each_sample_are_its_own() -> None:
     step = "scores = model(x)\n        scores[torch.arange(len(y)), y] -= 0.3\n        total += scores.sum().item()"
     assert not refusals(plain(training(CE, step)))
-
-
-@pytest.mark.parametrize("order", ["True", "False"])
-def test_the_order_of_a_loader_is_given_by_its_place(order: str) -> None:
-    source = HEAD.replace("batch_size=8, shuffle=True", f"8, {order}").replace(
-        "test_set, batch_size=8", "test_set, 8, True"
-    )
-    result = plain(
-        source
-        + LOOP.format(loss=CE, step="optimizer.step()")
-        + EVALUATION.format(adds="total += len(x)", shown="total")
-    )
-    assert not refusals(result)
-    assert f"8 // dist.get_world_size(),\n    sampler=DistributedSampler(train_set, shuffle={order})" in result.code
-    assert "    8,\n    sampler=range(dist.get_rank(), len(test_set), dist.get_world_size())" in result.code
-
-
-def test_batches_of_an_evaluation_that_stays_whole_are_as_large_as_they_were() -> None:
-    made = "DataLoader(sets[phase], batch_size=8, shuffle={})"
-    loop = """\
-for phase in ["train", "val"]:
-    for x, y in loaders[phase]:
-        loss = F.cross_entropy(model(x), y)
-        if phase == "train":
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        else:
-            print(loss.item())
-"""
-    head = HEAD[: HEAD.index("train_loader")] + 'sets = {"train": train_set, "val": test_set}\n'
-    head += "model = nn.Linear(4, 3)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-    for order in ('phase == "train"', "True"):
-        phases = f'loaders = {{phase: {made.format(order)} for phase in ["train", "val"]}}\n'
-        result = plain(head + phases + loop)
-        assert not refusals(result)
-        assert 'batch_size=8 // dist.get_world_size() if phase == "train" else 8' in result.code
-
-
-@pytest.mark.parametrize(
-    ("adds", "reason"),
-    [("total = max(total, model(x).norm().item())", True), ("total += model(x).sum().item()", False)],
-)
-def test_an_evaluation_that_stays_whole_is_said_where_one_call_makes_all_loaders(adds: str, reason: bool) -> None:
-    made = "\n\ndef build(data, shuffle):\n    return DataLoader(data, batch_size=8, shuffle=shuffle)\n\n\n"
-    head = HEAD.replace(
-        "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)",
-        f"{made}train_loader = build(train_set, True)",
-    )
-    head = head.replace("DataLoader(test_set, batch_size=8)", "build(test_set, False)")
-    result = plain(head + LOOP.format(loss=CE, step="optimizer.step()") + EVALUATION.format(adds=adds, shown="total"))
-    assert not refusals(result)
-    assert any("every rank evaluates all of it" in each for each in notes(result)) is reason
-
-
-OTHERS = {
-    "first.py": """\
-import argparse
-def shown(x):
-    return x
-def run(model, x, y):
-    model(x).sub(y).mean().backward()
-def main(args):
-    print(vars(args))
-    run(args.model, 1, 2)
-if __name__ == "__main__":
-    main(argparse.ArgumentParser().parse_args())
-""",
-    "second.py": """\
-from first import run
-def halved(x):
-    return x / 2
-def main(args):
-    run(args.model, 1, 2)
-if __name__ == "__main__":
-    main(None)
-""",
-}
-
-
-@pytest.mark.parametrize(("taken", "is_converted"), [("halved", True), ("run", False), ("main", False)])
-def test_a_training_step_of_a_file_that_is_a_script_too_is_not_reached(taken: str, is_converted: bool) -> None:
-    """An experiment that takes a function from the one before it, which has taken its training from another."""
-    source = f"from first import shown\nfrom second import {taken} as taken\n" + HEAD
-    source += LOOP.format(loss=CE, step="optimizer.step()") + "def main(args):\n    taken(shown(args))\nmain(7)\n"
-    files = {Path("/tmp/project/train.py"): source}
-    files |= {Path("/tmp/project") / name: text for name, text in OTHERS.items()}
-    result = convert(files, "cpu", style="plain")
-    refused = [each for file in result.values() for each in file.findings if each.severity == "refused"]
-    assert (not refused) is is_converted

@@ -10,7 +10,6 @@ from ddpify_codemods import convert
 from tests.codemods.plain.test_followed import notes, plain, refusals, training
 
 MADE = "from torch.utils.tensorboard import SummaryWriter\nfrom visdom import Visdom\nlogger = {made}\n"
-STAND_IN = "logger = {made} if dist.get_rank() == 0 else NoLogger()"
 
 
 def logged(use: str, made: str = "SummaryWriter()", before: str = "") -> str:
@@ -33,83 +32,11 @@ def test_methods_of_what_a_logger_keeps_are_called_on_rank_0() -> None:
     assert "NoLogger()\n" in code and use in code
 
 
-DISABLED = 'mode=None if dist.get_rank() == 0 else "disabled"'
-
-
-@pytest.mark.parametrize(
-    ("use", "becomes"),
-    [
-        ("logger.config.update({'norm': model.weight.norm()})\n", ""),
-        ("print(logger.config.lr)\n", ""),
-        ("print(logger.config.get('lr'))\n", ""),
-        ("print(logger.name)\n", "print(from_rank_0(logger.name))\n"),
-        ("print(wandb.run.get_url())\n", "print(from_rank_0(wandb.run.get_url()))\n"),
-        (
-            "torch.save(model.state_dict(), wandb.run.dir + '/a.pt')\nprint(wandb.config.lr)\n",
-            "wandb.run.dir + '/a.pt')\n",
-        ),
-        ("wandb.summary['norm'] = 1\nlogger.finish()\nwandb.finish()\n", ""),
-    ],
-)
-def test_a_run_that_is_asked_for_something_is_begun_everywhere(use: str, becomes: str) -> None:
-    result = plain(logged(use, "wandb.init()", "import wandb\n"))
-    assert f"logger = wandb.init({DISABLED})\n" in result.code and (becomes or use) in result.code
-    assert not refusals(result)
-
-
-def test_whether_there_is_a_run_is_the_same_on_all_ranks() -> None:
-    use = "if wandb.run is not None:\n    wandb.log({'norm': model(x).sum().item()})\n"
-    code = plain("import wandb\n" + training(after="wandb.init(mode='offline')\n" + use)).code
-    assert "wandb.init(mode='offline' if dist.get_rank() == 0 else \"disabled\")" in code
-    assert "if wandb.run is not None:\n" in code
-
-
-@pytest.mark.parametrize(
-    ("made", "begun"),
-    [
-        ("lr = wandb.init().config.lr\n", f"lr = wandb.init({DISABLED}).config.lr\n"),
-        ("with wandb.init() as run:\n    lr = run.config.lr\n", f"with wandb.init({DISABLED}) as run:\n"),
-        ("wandb.init(mode='disabled')\nlr = wandb.config.lr\n", "wandb.init(mode='disabled')\n"),
-        ("wandb.init()\nwandb.log({'a': 1})\n", "if dist.get_rank() == 0:\n    wandb.init()\n"),
-        ("wandb.init(**{'a': 1})\nlr = wandb.config.lr\n", ""),
-    ],
-)
-def test_how_a_run_is_begun(made: str, begun: str) -> None:
-    result = plain("import wandb\n" + training(after=made))
-    assert begun in result.code if begun else refusals(result)
-
-
 def test_an_artifact_is_recorded_on_rank_0() -> None:
     use = "model_file = wandb.Artifact('m')\nmodel_file.add_file('m.pt')\nwandb.log_artifact(model_file)\n"
     code = plain("import wandb\n" + training(after=use)).code
     assert "model_file = wandb.Artifact('m') if dist.get_rank() == 0 else None\n" in code
     assert "if dist.get_rank() == 0:\n    model_file.add_file('m.pt')\n    wandb.log_artifact(model_file)\n" in code
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        "logger.add_scalar('norm', model.weight.norm(), 1)\n",
-        "if logger:\n    logger.close()\n",
-        "if logger is not None:\n    logger.close()\n",
-        "def log(writer):\n    writer.add_scalar('a', 1)\nlog(logger)\n",
-        "class Log:\n    def __init__(self, writer):\n        self.writer = writer\n"
-        "    def add(self, x):\n        self.writer.add_scalar('x', x)\nLog(logger).add(3)\n",
-    ],
-)
-def test_the_others_have_a_stand_in(use: str) -> None:
-    result = plain(logged(use))
-    assert not refusals(result)
-    assert STAND_IN.format(made="SummaryWriter()") in result.code and "class NoLogger:" in result.code
-    assert use in result.code
-
-
-def test_a_logger_that_may_not_be_wanted() -> None:
-    result = plain(logged("if logger is not None:\n    logger.close()\n", "SummaryWriter() if len('a') else None"))
-    assert "logger = (SummaryWriter() if dist.get_rank() == 0 else NoLogger()) if len('a') else None" in result.code
-    result = plain(logged("if logger is not None:\n    logger.close()\n", "len('a') and SummaryWriter()"))
-    assert "logger = len('a') and (SummaryWriter() if dist.get_rank() == 0 else NoLogger())" in result.code
-    assert not refusals(result)
 
 
 @pytest.mark.parametrize(
@@ -129,41 +56,10 @@ def test_what_a_logger_answers_is_sent_to_all(made: str, use: str, sent: str) ->
     assert use.format(f"from_rank_0({sent})") in result.code
 
 
-@pytest.mark.parametrize(
-    ("made", "use"),
-    [
-        ("SummaryWriter()", "print(logger.file_writer)\n"),
-        ("SummaryWriter()", "writers = torch.jit.script(logger)\n"),
-        ("SummaryWriter()", "print(hasattr(logger, 'add_mesh'))\n"),
-        ("SummaryWriter()", "x = logger.add_scalar('a', 1)\nprint(x)\n"),
-        ("SummaryWriter()", "with logger as other:\n    other.add_scalar('a', 1)\n"),
-        ("Visdom()", "def never():\n    return logger.check_connection()\n"),
-        ("SummaryWriter()", "def log():\n    return 1\nlogger.add_scalar('a', log)\n"),
-    ],
-)
-def test_what_a_stand_in_cannot_do_is_refused(made: str, use: str) -> None:
-    assert refusals(plain(logged(use, made)))
-
-
 def test_an_evaluation_that_asks_a_logger_is_whole() -> None:
     use = "for x, y in test_loader:\n    total += model(x).sum().item()\n    if {}:\n        break\nprint(total)\n"
     result = plain(logged(use.format("logger.check_connection()"), "Visdom()"))
     assert use.format("from_rank_0(logger.check_connection())") in result.code and notes(result)
-
-
-def test_a_search_has_no_stand_in() -> None:
-    head = "import optuna\n"
-    script = head + training(after="study = optuna.create_study()\nprint(study.best_value)\n")
-    assert refusals(plain(script))
-
-
-def test_a_logger_of_a_class_is_used_by_others() -> None:
-    logs = "from torch.utils.tensorboard import SummaryWriter\nclass Log:\n    def __init__(self):\n"
-    logs += "        self.writer = SummaryWriter()\n    def close(self):\n        self.writer.close()\n"
-    train = training(after="log = Log()\nlog.writer.add_scalar('a', 1)\nlog.close()\n")
-    files = {Path("train.py"): "from logs import Log\n" + train, Path("logs.py"): logs}
-    results = convert(files, "cpu", style="plain")
-    assert "self.writer = SummaryWriter() if dist.get_rank() == 0 else NoLogger()" in results[Path("logs.py")].code
 
 
 def test_methods_that_a_class_takes_from_its_logger() -> None:
@@ -185,37 +81,6 @@ def test_what_comes_before_it_keeps_its_turn() -> None:
     code = plain(training(after=use)).code
     assert "value = model.weight.tolist()\nvalue_ = f(2)\nif dist.get_rank() == 0:\n" in code
     assert "np.savez('a.npz', value, value_, len('a'))" in code
-
-
-NOW = "from datetime import datetime\nNOW = datetime.now().strftime('%H')\nPATH = 'a'\n"
-
-
-def named(train: str, settings: str = NOW) -> str:
-    """What becomes of a script that takes settings from another file; the reasons of a refusal."""
-    files = {Path("train.py"): "import settings\n" + train, Path("settings.py"): settings}
-    results = convert(files, "cpu", style="plain")
-    return "".join(refusals(results[Path("settings.py")])) or results[Path("train.py")].code
-
-
-def test_a_name_of_another_file_is_sent_where_it_is_used() -> None:
-    code = named(training(after="import os\nos.makedirs(settings.NOW)\nprint(settings.PATH)\n"))
-    assert "os.makedirs(from_rank_0(settings.NOW), exist_ok=True)" in code
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        "for i in range(3):\n    open(settings.NOW + str(i))\n",
-        "folder = getattr(settings, 'NOW')\n",
-        "settings.NOW = 'b'\nprint(open(settings.NOW).read())\n",
-        "import os\nif not os.path.exists(settings.NOW):\n    os.makedirs(settings.NOW)\n",
-    ],
-)
-def test_a_name_that_cannot_be_sent_where_it_is_used_is_sent_where_it_is_made(use: str) -> None:
-    before = training(after="open(settings.NOW)\n")
-    others = named(before.replace("model = nn", "FOLDER = settings.NOW\nmodel = nn"), NOW + "A = NOW")
-    for code in (named(training(after=use)), others):
-        assert "from_rank_0" not in code and code.index("init_process_group") < code.index("import settings")
 
 
 def test_a_picture_of_visdom_may_be_one_of_rank_0() -> None:
