@@ -16,7 +16,6 @@ from .wrapped import told
         ("a.backward()\nb.backward()", []),
         ("a.backward(retain_graph=True, inputs=given)\nb.backward()", []),
         ("if epoch:\n    a.backward(retain_graph=True)\nelse:\n    b.backward()", []),
-        ("a.backward(retain_graph=True)", []),
     ],
 )
 def test_which_pass_stays_local(step: str, lines: list[str]) -> None:
