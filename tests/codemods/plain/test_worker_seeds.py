@@ -16,7 +16,6 @@ SOURCE = training().replace(MADE, f"{WORKERS}{MADE} num_workers=2, worker_init_f
     [
         ("3 + worker", '3 + worker + 1000 * int(os.environ["RANK"])'),
         ("worker", 'worker + 1000 * int(os.environ["RANK"])'),
-        ("torch.initial_seed() % 2**32", "torch.initial_seed() % 2**32"),
     ],
 )
 def test_the_rank_is_added_to_a_number(seed: str, becomes: str) -> None:
