@@ -24,6 +24,8 @@ HEAD = "import os, random, secrets, time\nimport numpy as np\nimport torch\n"
         "env.seed()",
         "class Rows:\n    def __getitem__(self, i):\n        return os.urandom(i)",
         "key = hash('a')",
+        "torch.seed(777)",
+        "used = torch.random.seed(seed=777)",
         "started = time.time()\nprint(time.time() - started)",
     ],
 )

@@ -83,6 +83,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 template = _WITHOUT_SEED[name]
                 yield Replace(call, template, _MESSAGE, ("rank_zero_value",), ("import os",), parts=(call.func,))
         elif name in ("torch.seed", "torch.random.seed"):
+            if call.args or call.keywords:  # it takes none: a TypeError, as in one process
+                continue
             if isinstance(script.parents[call], ast.Expr):
                 template = "torch.manual_seed(rank_zero_value({})())"
                 yield Replace(call, template, _MESSAGE, ("rank_zero_value",), ("import torch",), parts=(call.func,))
