@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from .bindings import Scope, arguments, attribute_bindings, bindings, names_in
 from .called_modules import (
@@ -19,7 +20,9 @@ from .called_modules import (
     root,
     shortest,
 )
-from .script import Script
+from .optimizer_classes import is_optimizer_class
+from .origins import origins
+from .script import KEPT, Script
 
 # Functions and methods whose result holds the same parameters as their arguments.
 _PASSES_ON = frozenset(
@@ -66,6 +69,23 @@ class Base:
 def names_with_methods(script: Script, methods: set[str] | frozenset[str]) -> set[str]:
     """What has one of some attributes, by its last name."""
     return {last_name(node.value) for node in script.find(ast.Attribute) if node.attr in methods}
+
+
+@lru_cache(maxsize=KEPT)
+def _used_as_optimizers(script: Script) -> frozenset[str]:
+    """The last names of what takes a step of its own, has groups of parameters, or is given to a scheduler of torch."""
+    found = {last_name(node.value) for node in script.find(ast.Attribute) if node.attr == "param_groups"}
+    for call in script.find(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "step" and not call.args:
+            found.add(last_name(call.func.value))
+        elif script.qualified(call.func).startswith("torch.optim.lr_scheduler."):
+            given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "optimizer")]
+            found.update(map(last_name, given))
+    return frozenset(found)
+
+
+def _used_as_modules(script: Script) -> set[str]:
+    return names_with_methods(script, OF_MODULES | {"train", "eval"})
 
 
 class Sources:
@@ -155,11 +175,24 @@ class Sources:
         return root(node) in libraries(self._script) and not any(isinstance(part, ast.Call) for part in ast.walk(node))
 
     def _looks_like_module(self, node: ast.expr) -> bool:
-        if not isinstance(node, (ast.Name, ast.Attribute)):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or self._is_optimizer(node):
             return False
         if last_name(node) in names_with_methods(self._script, _MODULE_METHODS):
             return not self._is_library(node)
         return ast.unparse(node) in called(self._script)
+
+    def _is_optimizer(self, node: ast.Name | ast.Attribute) -> bool:
+        """Whether a value is an optimizer, by what makes it or what is done with it: `Lookahead(optimizer)` holds the
+        parameters that this one has."""
+        made = [each for each in origins(self._script, node) if isinstance(each, ast.Call)]
+        if any(is_optimizer_class(self._script, each.func) for each in made):
+            return True
+        assign = self._script.parents[self._call]
+        if isinstance(assign, ast.Assign) and ast.unparse(node) in map(ast.unparse, assign.targets):
+            return True  # optimizer = Lookahead(optimizer)
+        if ast.unparse(node) in called(self._script) or last_name(node) in _used_as_modules(self._script):
+            return False
+        return last_name(node) in _used_as_optimizers(self._script) or any(map(_is_given_parameters, made))
 
     def _follow_name(self, node: ast.Name, loops: Mapping[str, ast.expr]) -> None:
         if node.id in loops:
@@ -247,6 +280,12 @@ class Sources:
                 if node.id in names_in(part.target):
                     return _run_over(part.target, part.iter, node.id)
         return None
+
+
+def _is_given_parameters(call: ast.Call) -> bool:
+    """Whether it is `build(model.parameters())`."""
+    given = (*call.args, *(keyword.value for keyword in call.keywords))
+    return any(isinstance(node, ast.Attribute) and node.attr in OF_MODULES for each in given for node in ast.walk(each))
 
 
 def _loops(node: ast.AST) -> Sequence[ast.comprehension | ast.For]:

@@ -40,6 +40,42 @@ def test_parameters_are_followed_to_their_modules(lines: str, given: str, module
     assert sorted(base.code for base in sources.bases) == modules
 
 
+MADE = "optimizer = optim.SGD(model.parameters())\n"
+STATE = "\noptimizer.state_dict()"
+
+
+@pytest.mark.parametrize(
+    ("lines", "modules"),
+    [
+        (f"{MADE}made = Lookahead(optimizer){STATE}", ["model"]),
+        (f"{MADE}optimizer = Lookahead(optimizer){STATE}", ["model"]),
+        (f"optimizer = build(model.parameters())\noptimizer = Noam(optimizer)\nmade = Warmup(optimizer){STATE}",
+         ["model"]),
+        ("model = load(cfg)\nmade = build(cfg, model)\nmodel = wrap(cfg, model)\nmodel.eval(cfg.train)",
+         ["cfg", "model"]),
+        (f"{MADE}made = Warmup(optimizer, after=optim.lr_scheduler.StepLR(optimizer, 3)){STATE}", ["model"]),
+        (f"{MADE}model, optimizer = amp.initialize(model, optimizer){STATE}\nmodel.eval()", ["model"]),
+        ("class T:\n    def f(self):\n        self.o = optim.SGD(self.net.parameters())\n"
+         "        made = Noam(self.o, optim.lr_scheduler.StepLR(self.o, 3))\n        self.o.state_dict()",
+         ["self.net"]),
+        (f"optimizer = build(3)\nmade = Lookahead(optimizer){STATE}\noptimizer.step()", []),
+        (f"def f(optimizer):\n    optim.lr_scheduler.StepLR(optimizer, 3)\n    made = Warmup(optimizer){STATE}", []),
+        (f"def f(optimizer):\n    optimizer.param_groups\n    made = Warmup(optimizer){STATE}", []),
+        (f"optimizer = build(3)\noptimizer = Lookahead(optimizer){STATE}", []),
+        ("model = wrap(model)\nmade = build(model)\nmodel.state_dict()", ["model"]),
+        ("made = build(model)\nmodel.step(3)\nmodel.state_dict()", ["model"]),
+        ("made = build(model)\nmodel.step()\nmodel.train()", ["model"]),
+    ],
+)  # fmt: skip
+def test_an_optimizer_is_no_module(lines: str, modules: list[str]) -> None:
+    script = script_of(f"from torch import optim\nfrom lib import amp, build, wrap, Lookahead, Noam, Warmup\n{lines}")
+    makers = ("Lookahead", "Noam", "Warmup", "amp.initialize", "build")
+    call = [each for each in script.find(ast.Call) if ast.unparse(each.func) in makers][-1]
+    sources = Sources(script, call)
+    sources.follow_all([*call.args, *(keyword.value for keyword in call.keywords)])
+    assert sorted({base.code for base in sources.bases}) == modules
+
+
 def test_a_comprehension_binds_its_names() -> None:
     script = script_of("x = [net.weight for net in nets]\ny = net.weight")
     inner = node_of(script, "[net.weight for net in nets]")
