@@ -7,7 +7,9 @@ from typing import ClassVar
 import pytest
 import torch
 from ddpify_runtime import DistributedDataParallel
-from torch import Tensor
+from ddpify_runtime.trial.attempt import copy_of
+from ddpify_runtime.trial.closeness import different_state
+from torch import Tensor, nn
 
 from tests.runtime.processes import run
 from tests.runtime.training import (
@@ -61,3 +63,64 @@ def test_a_model_that_rounds_worse_later_goes_on() -> None:
 @pytest.mark.parametrize("begin", [0, 2])
 def test_a_model_that_rounds_badly_is_judged_in_float64(begin: int) -> None:
     assert run(2, round_badly, begin) == [6, 6]
+
+
+class Stepped(Classifier):
+    """Has an optimizer of its own, as a discriminator may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.optimizer = torch.optim.Adam(self.parameters())
+
+
+def freeze_with_an_optimizer() -> list[int]:
+    model = DistributedDataParallel(Stepped())
+    seen, rows = watch(model), []
+    for _ in range(5):
+        model.requires_grad_(True)
+        model(torch.randn(12, 8)).square().mean().backward()
+        rows.append(seen[-1])
+        model.optimizer.step()
+        model.requires_grad_(False)
+        x = torch.randn(12, 8, requires_grad=True)
+        model(x).square().mean().backward()
+        rows.append(seen[-1])
+    return rows
+
+
+def test_an_optimizer_that_a_module_holds_is_no_state_of_its_forward() -> None:
+    """Its state knows frozen parameters, which each copy has anew, by which objects they are."""
+    assert run(2, freeze_with_an_optimizer) == [[6] * 10] * 2
+
+
+class Keeps(nn.Module):
+    """Keeps values by what they are of."""
+
+    of: dict[object, float]
+
+    def __init__(self, keys: list[object]) -> None:
+        super().__init__()
+        self.of = dict.fromkeys(keys, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "kept"),
+    [
+        ([nn.Parameter(torch.ones(2), requires_grad=False)], []),
+        ([nn.Linear(2, 2)], []),
+        ([object()], []),
+        ([torch.ones(2), "name"], []),
+        ([torch.ones(2), "another"], ["of"]),
+        ([torch.zeros(2), "name"], ["of"]),
+        ([torch.ones(2)], ["of"]),
+    ],
+)
+def test_keys_are_the_same_in_a_copy(keys: list[object], kept: list[str]) -> None:
+    """Those that are told apart by which object they are, in their turn, and their values too."""
+    if kept:
+        assert [*different_state(Keeps([torch.ones(2), "name"]), Keeps(keys))] == kept
+    module = Keeps(keys)
+    one, other = copy_of(module), copy_of(module)
+    assert [*different_state(one, other)] == []
+    vars(other)["of"] = dict.fromkeys(vars(other)["of"], 2.0)
+    assert [*different_state(one, other)] == ["of"]
