@@ -336,3 +336,103 @@ def test_a_criterion_beside_a_model_is_computed_whole() -> None:
 )
 def test_branches(before: str, after: str) -> None:
     assert rewritten(RULE, "from torch import optim\n" + dedent(before)) == "from torch import optim\n" + dedent(after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            """\
+            ps = list(net.parameters())
+            if x:
+                aux = A()
+                ps += aux.parameters()
+            o = optim.SGD(ps)
+            """,
+            """\
+            ps = list(net.parameters())
+            if x:
+                aux = A()
+                aux = DistributedDataParallel(aux)
+                ps += aux.parameters()
+            net = DistributedDataParallel(net)
+            o = optim.SGD(ps)
+            """,
+        ),
+        (
+            """\
+            ps = []
+            if kind == "a":
+                net = A()
+                ps += net.parameters()
+            elif kind == "b":
+                net = B()
+                ps += net.parameters()
+            o = optim.SGD(ps)
+            """,
+            """\
+            ps = []
+            if kind == "a":
+                net = A()
+                net = DistributedDataParallel(net)
+                ps += net.parameters()
+            elif kind == "b":
+                net = B()
+                net = DistributedDataParallel(net)
+                ps += net.parameters()
+            o = optim.SGD(ps)
+            """,
+        ),
+        (
+            """\
+            if x:
+                aux = A()
+            if x:
+                o = optim.SGD(aux.parameters())
+            """,
+            """\
+            if x:
+                aux = A()
+            if x:
+                aux = DistributedDataParallel(aux)
+                o = optim.SGD(aux.parameters())
+            """,
+        ),
+        (
+            """\
+            def make(net, aux=None):
+                ps = [*net.parameters(), *(aux.parameters() if aux else [])]
+                return optim.SGD(ps)
+            """,
+            """\
+            def make(net, aux=None):
+                ps = [*net.parameters(), *(DistributedDataParallel(aux).parameters() if aux else [])]
+                net = DistributedDataParallel(net)
+                return optim.SGD(ps)
+            """,
+        ),
+        (
+            """\
+            net = A()
+            if x:
+                ps = list(net.parameters())
+            else:
+                ps = list(net.head.parameters())
+            o = optim.SGD(ps)
+            net(y)
+            """,
+            """\
+            net = A()
+            if x:
+                ps = list(net.parameters())
+            else:
+                ps = list(net.head.parameters())
+            net = DistributedDataParallel(net)
+            o = optim.SGD(ps)
+            net(y)
+            """,
+        ),
+    ],
+)
+def test_modules_that_a_condition_makes(before: str, after: str) -> None:
+    assert rewritten(RULE, "from torch import optim\n" + dedent(before)) == "from torch import optim\n" + dedent(after)
