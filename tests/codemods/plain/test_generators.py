@@ -130,37 +130,6 @@ def test_an_evaluation_that_next_takes_batches_for_is_whole_and_has_no_sampler_t
     assert "test_loader = DataLoader(test_set, batch_size=8)" in result.code
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        "endless = iter(cycle(train_loader))",
-        "class Data:\n    def cycle(self, loader):\n        while True:\n            yield from loader\n"
-        "endless = Data().cycle(train_loader)",
-        "class Data:\n    def cycle(self, first, loader):\n        while True:\n            for batch in loader:\n"
-        "                yield batch\nendless = iter(Data().cycle(test_loader, loader=train_loader))",
-    ],
-)
-def test_the_iterator_of_such_a_generator_is_itself_and_a_method_may_be_one(made: str) -> None:
-    result = plain(over(ENDLESS.replace("endless = cycle(train_loader)", made), TAKES).replace("endless):", "endless)"))
-    assert not refusals(result)
-    assert "loader.sampler.set_epoch(loader.sampler.epoch + 1)\n" in result.code and "ddp_model(x)" in result.code
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        "endless = iter(cycle(train_loader) if total else train_loader)",
-        "endless = iter(cycle(iter(train_loader)))",
-        "class Data:\n    def cycle(self, loader):\n        while True:\n            for batch in self:\n"
-        "                yield batch\n    def __iter__(self):\n        return iter(train_loader)\n"
-        "endless = Data().cycle(train_loader)",
-    ],
-)
-def test_one_that_may_be_something_else_is_refused(made: str) -> None:
-    source = over(ENDLESS.replace("endless = cycle(train_loader)", made), TAKES).replace("endless):", "endless)")
-    assert refusals(plain(source))
-
-
 @pytest.mark.parametrize("loop", ["for x, y in endless", "for _, (x, y) in zip(range(4), endless)"])
 def test_a_loop_over_a_generator_that_was_made_before_is_refused(loop: str) -> None:
     assert refusals(plain(over(ENDLESS, loop)))

@@ -106,80 +106,6 @@ def test_what_cannot_be_told_the_epoch_or_followed_is_refused(loop: str) -> None
     assert refusals(plain(source))
 
 
-CYCLE = "import collections\nimport itertools\n"
-OF_BOTH = "    for (x, y), (u, _) in zip(itertools.cycle(labelled), train_loader):"
-BOTH = "F.cross_entropy(model(x), y) + model(u).pow(2).mean()"
-LABELLED = "labelled = DataLoader(train_set, batch_size=8, shuffle=True)\n"
-
-
-def test_batches_of_one_pass_again_and_again_beside_those_of_another_loader() -> None:
-    """Both loaders are those of training."""
-    source = training(BOTH).replace(LOOP, OF_BOTH).replace("for epoch", f"{CYCLE}{LABELLED}for epoch", 1)
-    result = plain(source)
-    assert not refusals(result)
-    assert "    labelled.sampler.set_epoch(epoch)\n" in result.code
-    assert "DistributedSampler(train_set, shuffle=True, seed=1)" in " ".join(result.code.split())
-
-
-@pytest.mark.parametrize(
-    ("made", "epoch"),
-    [
-        ("    batches = itertools.cycle(train_loader)\n", "    train_loader.sampler.set_epoch(epoch)\n"),
-        (
-            "    if epoch % 2 == 0:\n        batches = itertools.cycle(train_loader)\n",
-            "    train_loader.sampler.set_epoch(epoch)\n",
-        ),
-    ],
-)
-def test_what_next_takes_of_them(made: str, epoch: str) -> None:
-    result = plain(CYCLE + taken(f"{made}    for _ in range(20):\n        x, y = next(batches)"))
-    assert not refusals(result)
-    assert epoch in result.code and result.code.count("set_epoch") == 1 and "ddp_model(x)" in result.code
-
-
-def test_those_that_are_taken_of_one_pass_alone_are_told_no_epoch() -> None:
-    source = taken("    for _ in range(20):\n        x, y = next(batches)")
-    result = plain(CYCLE + source.replace("for epoch", "batches = itertools.cycle(train_loader)\nfor epoch", 1))
-    assert not refusals(result) and "set_epoch" not in result.code
-
-
-@pytest.mark.parametrize(
-    "loop",
-    [
-        "    batches = itertools.cycle(iter(train_loader))\n    for _ in range(20):\n        x, y = next(batches)",
-        "    batches = itertools.cycle(train_loader)\n    for _, (x, y) in zip(range(9), batches):",
-        "    for x, y in itertools.chain(train_loader, train_loader):",
-        "    for (x, y), _ in itertools.zip_longest(train_loader, test_loader):",
-    ],
-)
-def test_what_is_not_followed_of_them(loop: str) -> None:
-    assert refusals(plain(CYCLE + taken(loop)))
-
-
-@pytest.mark.parametrize(
-    "batches",
-    [
-        "itertools.chain(labelled, labelled)",
-        "list(labelled)",
-        "tuple(labelled)",
-        "filter(None, labelled)",
-        "collections.deque(labelled)",
-    ],
-)
-def test_batches_that_are_not_followed_are_not_those_of_all_ranks(batches: str) -> None:
-    """Beside those of another loader, they would be trained on by each rank, undivided."""
-    loop = OF_BOTH.replace("itertools.cycle(labelled)", batches)
-    source = training(BOTH).replace(LOOP, loop).replace("for epoch", f"{CYCLE}{LABELLED}for epoch", 1)
-    assert refusals(plain(source))
-
-
-def test_an_evaluation_of_them_is_whole() -> None:
-    loop = "    hits = 0\n    for (x, y), _ in zip(itertools.cycle(test_loader), range(9)):\n"
-    result = plain(CYCLE + training(after=f"{loop}        hits += model(x).sum().item()\n    print(hits)\n"))
-    assert not refusals(result) and "hits = sum_over_ranks" not in result.code
-    assert "test_loader = DataLoader(test_set, batch_size=8)" in result.code
-
-
 @pytest.mark.parametrize("shown", ["counts", "sorted(counts.items())", "max(counts.values())", "dict(counts)"])
 def test_what_is_counted_by_the_samples_themselves_is_not_shown(shown: str) -> None:
     loop = "    for x, y in train_loader:\n        for t in y.tolist():\n            counts[t] = counts.get(t, 0) + 1"
@@ -203,3 +129,15 @@ def test_a_loop_over_the_places_of_samples_is_one_over_a_ranks_own(after: str) -
 def test_hits_that_are_counted_place_by_place_are_no_samples_of_all_ranks() -> None:
     count = "hits = sum(1 for i in range(len(y)) if model(x)[i].argmax() == y[i])\n        print(hits / len(y))"
     assert refusals(plain(training(step=f"optimizer.step()\n        {count}")))
+
+
+@pytest.mark.parametrize(("net", "refused"), [("nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5))", True), ("", False)])
+@pytest.mark.parametrize("name", ["cycle", "chain"])
+def test_a_loader_that_others_go_through_again_has_one_order_on_all_ranks(name: str, net: str, refused: bool) -> None:
+    """Where ranks draw for themselves, each would go through all of it in an order of its own."""
+    other = "import itertools\nother_loader = DataLoader(train_set, batch_size=8, shuffle=True)\nfor epoch"
+    source = training().replace("nn.Linear(4, 3)", net or "nn.Linear(4, 3)", 1).replace("for epoch", other, 1)
+    over = f"    for (x, y), (u, v) in zip(train_loader, itertools.{name}(other_loader)):"
+    source = source.replace(LOOP, over).replace("F.cross_entropy(", "model(u).pow(2).mean() + F.cross_entropy(", 1)
+    found = refusals(plain(source))
+    assert any("of a loader that shuffles is not followed" in each for each in found) == refused

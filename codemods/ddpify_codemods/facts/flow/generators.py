@@ -99,10 +99,9 @@ class Generators(Assignments):
             given = [*args, *keywords.values(), *([function.owner] if function.owner is not None else [])]
             if self.can_be_followed(function, given):
                 return of(Generated(function, node, tuple(args), keywords, frame))
-        again = endless(function.script, function.node) if not self.in_forward else None
+        again = endless(function.script, function.node) if function.owner is None and not self.in_forward else None
         if again is not None and isinstance(node, ast.Call):
             names = [each.arg for each in (*function.node.args.posonlyargs, *function.node.args.args)]
-            names = names if function.owner is None else names[1:]
             value = {**dict(zip(names, args, strict=False)), **keywords}.get(again.loader, SAME)
             if value.things and all(isinstance(thing, Loader) for thing in value.things):
                 self.goes_on(function.script, again, value, node, frame)

@@ -24,7 +24,7 @@ from .given_parameters import UNSEEN, to_train
 from .input_gradients import gradients_of
 from .library_results import LibraryResults
 from .modules import scored
-from .one_by_one import loops_around
+from .one_by_one import loops_around, shuffles
 from .operation_names import (
     LOSSES,
     PICTURES,
@@ -40,7 +40,6 @@ from .values import (
     COUPLES,
     DRAWN,
     LOCAL_ROWS,
-    NOT_FOLLOWED,
     SAME,
     TAKEN,
     UNEVEN,
@@ -64,8 +63,6 @@ from .values import (
     set_in_run,
 )
 
-# What runs over what it is given, and holds what that gives.
-_RUN_OVER = frozenset({"list", "tuple", "set", "sorted", "filter", "collections.deque"})
 _BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
 
 # What is looked up in a library by a name that is not known, `getattr(torch.optim, name)`.
@@ -87,7 +84,7 @@ _AS_THEY_ARE = frozenset(
 # They run over no loader that they are given, or give it to a loop.
 _LOOK = frozenset(
     {"print", "len", "isinstance", "type", "str", "repr", "id", "hasattr", "getattr", "setattr", "dict", "enumerate"}
-    | {"zip", "iter", "reversed", "itertools.islice", "islice", "itertools.cycle", "super"}
+    | {"zip", "iter", "reversed", "itertools.islice", "islice", "super"}
 )
 
 _NOT_ALL = "which batches are taken, and what with, would be others in a rank's part of an evaluation"
@@ -256,6 +253,9 @@ class Libraries(LibraryResults, Told, ParallelStates):
             agreed = asks and self.agree(node, given, frame)
             said = keywords.get("batch_first", args[1] if args[1:] else Value(constant=False))
             return padded_again(given, said.constant, agreed) if local else SAME
+        if name in ("itertools.cycle", "itertools.chain") and self.drawn and any(map(shuffles, self.loaders_in(*args))):
+            # Each rank would go through all of it, in an order of its own.
+            self.problem(frame, node, f"what {name} gives of a loader that shuffles is not followed")
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
         if (name in SEEDS or name in SEED_ALL) and not self.contexts and not self.undecided:
@@ -385,12 +385,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
         of_parts = any(v.kind in LOCAL_ROWS or v.only(Items) or v.only(Iteration) or has_layers(v) for v in args)
         if not args or not (of_parts or self.loaders_in(*args) or any(map(self.is_generated, args))):
             return None
-        if name == "iter" and all(isinstance(each, Iteration) and each.how == "endless" for each in args[0].things):
-            return args[0]  # the iterator itself
-        if name in ("enumerate", "zip", "reversed", "itertools.islice", "islice", "itertools.cycle", "iter"):
+        if name in ("enumerate", "zip", "reversed", "itertools.islice", "islice", "iter"):
             how = name if name in ("enumerate", "zip") else "as_is"
-            if name == "itertools.cycle" and self.loaders_in(*args):
-                how = self.cycled(node, args[0], frame)
             if name == "iter":
                 self.one_by_one(node, args[0], frame)
             if name not in ("iter", "enumerate"):
@@ -400,9 +396,6 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return of(Iteration(how, tuple(args)))
         if is_bar(name):
             return of(Iteration("bar", (args[0],)))
-        runs_over = name.startswith("itertools.") or name in _RUN_OVER
-        if runs_over and any(self.status.get(each) != "whole" for each in self.loaders_in(*args)):
-            return of(Iteration(NOT_FOLLOWED, tuple(args)))
         return None
 
 

@@ -8,15 +8,22 @@ from contextlib import contextmanager
 from typing import TypeGuard
 
 from ..called_modules import last_name
+from ..loaders import is_false, seen
 from ..origins import PASSES_ON
 from ..script import Script
 from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
 from .joined import Together
 from .state import Context
-from .values import NOT_FOLLOWED, UNEVEN, Generated, Iteration, Loader, Value
+from .values import UNEVEN, Generated, Iteration, Loader, Value
 
 BY_NEXT = "batches are taken one by one with next()"
+
+
+def shuffles(loader: Loader) -> bool:
+    """Whether the call that makes a loader may say that it loads in a random order."""
+    shown = seen(loader.script, loader.call)
+    return shown is None or not is_false(shown.shuffle)
 
 
 class OneByOne(Together):
@@ -41,9 +48,6 @@ class OneByOne(Together):
     def came(self, node: ast.AST, loader: Loader, sites: list[Site], trains: bool, frame: Frame) -> None:
         raise NotImplementedError
 
-    def passed(self, node: ast.AST, loader: Loader, frame: Frame) -> None:
-        raise NotImplementedError
-
     def one_by_one(self, node: ast.Call, over: Value, frame: Frame) -> None:
         """An iterator is made, and not for a loop alone, which takes batches as those of its loader."""
         if is_run_over(frame.script, node):
@@ -61,18 +65,6 @@ class OneByOne(Together):
             if trains and (loop := enclosing_loop(node, frame)) is not None and frame.statement is not None:
                 here = ast.unparse(site)
                 self.found.passes.add(Pass(frame.script, frame.statement, loader, here, loop, "", frame.script))
-
-    def cycled(self, node: ast.Call, over: Value, frame: Frame) -> str:
-        """How `itertools.cycle(loader)` gives batches: those of one pass, again and again, to a loop or to next()."""
-        if is_run_over(frame.script, node):
-            return "as_is"
-        trains = [each for each in self.loaders_in(over) if self.status.get(each) == "training"]
-        if trains and (frame.statement is None or not all(isinstance(each, Loader) for each in over.things)):
-            return NOT_FOLLOWED
-        for loader in trains:
-            assert frame.statement is not None
-            self.passed(frame.statement, loader, frame)
-        return "endless"
 
     def next_batch(self, over: Value, node: ast.expr, frame: Frame) -> Value:
         """What next() takes of an iterator."""

@@ -19,6 +19,7 @@ from .frames import ByNext, FlowFacts, Joined, Lengths, Problem
 from .idle import idle_optimizers
 from .left_gradients import left_for_nothing
 from .longest import learn_lengths
+from .one_by_one import shuffles
 from .options import options, shown_of
 from .own_sizes import batch_sizes, own_sizes
 from .separate import divided_by_none, is_replaced, separate
@@ -332,7 +333,7 @@ def _whole(
                 changed = True
                 together = {each for each in _together(loader, found) if status.get(each) in UNEVEN}
                 known = all(before[each] == "sharded" and _has_known_batches(each, before) for each in together)
-                by_batches = known and not any(map(_shuffles, together))
+                by_batches = known and not any(map(shuffles, together))
                 new = {each for each in together if not by_batches and separate(each, found, evaluated)}
                 separated |= together if new else set()
                 by_batches |= known
@@ -361,11 +362,6 @@ def _has_known_batches(loader: Loader, status: dict[Loader, str]) -> bool:
         and (named or all(word.arg for word in loader.call.keywords))
         and not isinstance(loader.script.scope(loader.call), ast.ClassDef)
     )
-
-
-def _shuffles(loader: Loader) -> bool:
-    shown = seen(loader.script, loader.call)
-    return shown is None or not is_false(shown.shuffle)
 
 
 def _not_deferred(scripts: Sequence[Script], found: FlowFacts) -> Iterator[Problem]:
