@@ -135,6 +135,7 @@ def _report_failure(kind: type[BaseException], error: BaseException, trace: Trac
         engines.here().report(kind, error, trace)
     finally:
         failures.record_exception(get_rank(), kind, error, trace)
+        failure.wait_for_threads_only_briefly()
 
 
 def _end() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 import traceback
 from contextlib import suppress
 from datetime import timedelta
@@ -56,6 +58,22 @@ def require_everywhere(error: Exception, where: str, remedy: str) -> None:
         f"{type(error).__name__} in {where} on rank {dist.get_rank()} alone: {error}. The other processes wait for "
         f"this one, so the run ends here. {remedy}"
     )
+
+
+def wait_for_threads_only_briefly() -> None:
+    """End this process within END_LIMIT after its main thread, which ends with an error: others wait for it to go.
+
+    Python waits for the threads of the script, and one that puts batches into a queue that nobody reads any more waits
+    for ever.
+    """
+    with suppress(RuntimeError):  # where no thread can be started, that may be the error
+        threading.Thread(target=_outlast_main_thread, daemon=True).start()
+
+
+def _outlast_main_thread() -> None:
+    threading.main_thread().join()
+    time.sleep(END_LIMIT.total_seconds())
+    leave(f"threads of the script have not come to an end within {END_LIMIT.seconds} s of the error in its main thread")
 
 
 def leave(reason: str) -> None:

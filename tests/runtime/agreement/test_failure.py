@@ -198,3 +198,46 @@ def test_what_is_saved_when_a_run_is_interrupted_is_saved_once(tmp_path: Path) -
 def test_rank_zero_saves_when_it_is_interrupted_while_it_waits_for_another(tmp_path: Path, collective: str) -> None:
     """The other one has left, and does not come to the collective ("loss": to that of the backward)."""
     run_interrupted(tmp_path, f"if step == 10: wait_for_another(); {collective}", from_outside=False)
+
+
+THREADS = """
+import queue, threading
+from ddpify_runtime import init_process_group
+from ddpify_runtime.agreement import failure
+from datetime import timedelta
+
+{limits}
+
+
+def load():
+    for batch in range({rows}):
+        batches.put(batch)
+
+
+init_process_group("gloo")
+batches = queue.Queue(2)
+threading.Thread(target=load).start()
+print(batches.get())
+{end}
+"""
+CAUGHT = """
+import sys, time
+try:
+    raise ValueError("handled")
+except ValueError:
+    sys.excepthook(*sys.exc_info())
+time.sleep(5)
+print(batches.get())
+"""
+
+
+def test_an_error_ends_the_run_where_threads_of_the_script_wait_for_ever(tmp_path: Path) -> None:
+    done = train(tmp_path, "9", "raise ValueError('no batch')", script=THREADS)
+    assert done.returncode == 1 and "ValueError: no batch" in done.stderr
+    assert "ddpify: threads of the script have not come to an end within 3 s of the error in its main" in done.stderr
+
+
+def test_a_script_that_goes_on_behind_an_error_keeps_its_threads(tmp_path: Path) -> None:
+    done = train(tmp_path, "2", CAUGHT, script=THREADS)
+    assert (done.returncode, done.stdout) == (0, "0\n1\n"), done.stderr
+    assert "ValueError: handled" in done.stderr and "ddpify:" not in done.stderr
