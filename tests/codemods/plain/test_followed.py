@@ -554,21 +554,6 @@ def test_the_first_of_what_is_a_tensor_is_one_sample() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("made", "told"),
-    [
-        ("tqdm(range(3))", "epoch"),
-        ("range(3)", "epoch"),
-        ("range(3)\nturns = test_set", "train_loader.sampler.epoch + 1"),
-    ],
-)
-def test_the_epoch_is_the_number_of_a_loop_whose_range_has_a_name(made: str, told: str) -> None:
-    loop = training().replace(
-        "for epoch in range(3):", f"from tqdm import tqdm\nturns = {made}\nfor epoch in turns:", 1
-    )
-    assert f"train_loader.sampler.set_epoch({told})\n" in plain(loop).code
-
-
 def test_what_the_run_ends_with_is_followed() -> None:
     function = "def main():\n" + "".join(f"    {line}\n" for line in training().splitlines())
     for end in ("raise SystemExit(main())", "sys.exit(main())"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from ...facts.bindings import arguments, bindings
 from ...facts.drawing_samplers import drawing_sampler
 from ...facts.earlier_samples import by_earlier_samples
 from ...facts.flow.frames import Pass
@@ -310,9 +309,6 @@ def _loop_around(script: Script, call: ast.Call) -> ast.For | None:
 def _counts(script: Script, loop: ast.For) -> bool:
     """Whether a loop's variable is a number that goes up."""
     over = loop.iter
-    if isinstance(over, ast.Name) and over.id not in arguments(script.scope(loop)):  # iterator = tqdm(range(epochs))
-        made = bindings(script, script.scope(loop)).get(over.id, [])
-        over = made[0] if len(made) == 1 else over
     if not isinstance(over, ast.Call):
         return False
     name = script.qualified(over.func).rpartition(".")[2]
