@@ -251,9 +251,8 @@ class FlowFacts:
     batch_layouts: the calls that lay out a batch by it. alone: loops and functions that each rank may leave by what it
     has drawn. in_parallel: the models of nn.DataParallel; out_of_parallel: where they are taken out of it again;
     parallel_calls: where they are called with batches; parallel_keys: where their state_dict is made or loaded, and
-    whether it is their own; parallel_classes: the classes of the models in it, where the program defines them;
-    parallel_pickles: where they are written as a whole; parallel_asked: where their class is asked for, or what
-    nn.DataParallel alone has. only_evaluated: the classes and calls
+    whether it is their own; parallel_pickles: where they are written as a whole; parallel_asked: where their class is
+    asked for, or what nn.DataParallel alone has. only_evaluated: the classes and calls
     whose networks are never trained, and only evaluated; without_buffers: the trained models that are seen to have
     none; drawn_buffers: where networks register buffers that each rank draws. terms, calls: the operations by which
     losses are made that cannot be divided; calls_within: those in the
@@ -352,7 +351,6 @@ class FlowFacts:
     out_of_parallel: dict[ast.AST, Script] = field(default_factory=dict)
     parallel_calls: dict[ast.Call, Script] = field(default_factory=dict)
     parallel_keys: dict[ast.Call, tuple[Script, bool]] = field(default_factory=dict)
-    parallel_classes: dict[ast.Call, set[ast.ClassDef | None]] = field(default_factory=dict)
     parallel_pickles: dict[ast.Call, Script] = field(default_factory=dict)
     parallel_asked: dict[ast.AST, Script] = field(default_factory=dict)
     only_evaluated: frozenset[ast.AST] = frozenset()

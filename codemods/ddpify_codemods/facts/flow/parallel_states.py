@@ -38,11 +38,9 @@ class ParallelStates(State):
         """A method is called, of a model or of what holds one: its keys have `module.` in them, or begin with it."""
         if name not in _KEYED:
             return
-        held = {holder for part in self.found.in_parallel if _stays(part) for holder in _holders(part)}
+        held = {holder for part in self.found.in_parallel for holder in _holders(part)}
         if owner.in_parallel:
             self.found.parallel_keys[node] = (frame.script, True)
-            made = (each.cls.node if each.cls else None for each in owner.things if isinstance(each, Module))
-            self.found.parallel_classes.setdefault(node, set()).update(made)
         elif not held.isdisjoint(owner.things):
             self.found.parallel_keys.setdefault(node, (frame.script, False))
 
@@ -60,13 +58,6 @@ class ParallelStates(State):
         """A library is called, which may write what it is given."""
         if name in ("torch.save", "pickle.dump") and any(each.in_parallel for each in entries(given)):
             self.found.parallel_pickles[node] = frame.script
-
-
-def _stays(part: Module) -> bool:
-    """Whether what holds a model holds its nn.DataParallel, not `.module` of that."""
-    given = part.parent.attributes.values() if part.parent is not None else ()
-    held = [each for each in given if part in each.things]
-    return not held or any(each.in_parallel for each in held)
 
 
 def _holders(part: Module) -> Iterable[Module]:

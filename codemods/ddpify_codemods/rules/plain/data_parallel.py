@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from ...facts.data_parallel import (
     CLASSES,
@@ -15,7 +15,6 @@ from ...facts.data_parallel import (
 from ...facts.eager import is_move
 from ...facts.flow.frames import FlowFacts
 from ...facts.flow.program import Program
-from ...facts.loading_wrapper import uses_for_keys
 from ...facts.own_data_parallel import called_as, mentions, own_classes
 from ...facts.script import Script
 from ...rule import Delete, DropImport, Edit, Finding, Replace, Rule, Unguard
@@ -33,12 +32,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     wrapped: set[str] = set()
     found = program_of(script).followed.found
     idle = _idle_calls(program_of(script))
-    kept = _kept(script, found)
     for call in script.find(ast.Call):
         if called := called_in_parallel(script, call):
             template, parts = with_inputs(script, *called)
             yield Replace(call, template, _MESSAGE, parts=parts)
-        if script.qualified(call.func) not in CLASSES or not call.args or call in kept:
+        if script.qualified(call.func) not in CLASSES or not call.args:
             continue
         parent = script.parents[call]
         if isinstance(parent, ast.Assign):
@@ -47,34 +45,16 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield _without(script, parent, idle)
         else:
             yield Replace(call, "{}", _MESSAGE, parts=(call.args[0],), bare=True)
-    yield from _imports(script, kept)
+    yield from _imports(script)
     yield from (Delete(script.statement(call), _ALONE) for call in idle if call in script.parents)
     yield from _asked(script, found, idle)
-    served = {each for taken in kept.values() for each in taken}
     for node in script.find(ast.Attribute):
         named = node.attr == "module" and isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in wrapped
-        if node in served:
-            continue
         if named or _is_among(script, found.out_of_parallel, node):
             yield Replace(node, "{}", "the model is not wrapped here", parts=(node.value,), bare=True)
-    yield from _checkpoints(script, found, served)
+    yield from _checkpoints(script, found)
     if target.is_accelerator:
         yield from _moved_inputs(script, found, target)
-
-
-def _kept(script: Script, found: FlowFacts) -> dict[ast.Call, list[ast.Attribute]]:
-    """The calls of nn.DataParallel that stay as they are, with what is taken of each: they serve the keys of a file
-    alone, which the program does not write: what it writes loses `module.`."""
-    keys = found.parallel_classes.items()
-    written = {cls for call, made in keys if ast.unparse(call.func).endswith(".state_dict") for cls in made}
-    kept = {}
-    for call in script.find(ast.Call):
-        taken = uses_for_keys(script, call) if script.qualified(call.func) in CLASSES else None
-        loaded = {cls for each, made in keys if each.func in (taken or ()) for cls in made}
-        apart = not written or not loaded or (None not in written | loaded and not written & loaded)
-        if taken and apart and not found.parallel_pickles:
-            kept[call] = taken
-    return kept
 
 
 def _idle_calls(program: Program) -> dict[ast.Call, ast.AST]:
@@ -110,7 +90,7 @@ def _asked(script: Script, found: FlowFacts, idle: dict[ast.Call, ast.AST]) -> I
             yield Finding(RULE.id, "refused", script.statement(named).lineno, _SUBCLASS, remedy)
 
 
-def _imports(script: Script, kept: Container[ast.AST]) -> Iterator[Edit]:
+def _imports(script: Script) -> Iterator[Edit]:
     """Take out `from torch.nn import DataParallel`, where it is only called with a model.
 
     The import of what serves it alone stays: the file may hand that name on, and the other one do something else.
@@ -120,20 +100,17 @@ def _imports(script: Script, kept: Container[ast.AST]) -> Iterator[Edit]:
         for alias in statement.names:
             uses = [each for each in names if each.id == (alias.asname or alias.name)]
             calls = [script.parents[each] for each in uses]
-            goes = (
-                isinstance(call, ast.Call) and call.func in uses and bool(call.args) and call not in kept
-                for call in calls
-            )
+            goes = (isinstance(call, ast.Call) and call.func in uses and bool(call.args) for call in calls)
             only_called = f"{statement.module}.{alias.name}" in CLASSES and all(goes)
             if uses and only_called:
                 alone = len(statement.names) == 1
                 yield Delete(statement, _MESSAGE) if alone else DropImport(statement, alias.name, _MESSAGE)
 
 
-def _checkpoints(script: Script, found: FlowFacts, served: Container[ast.AST]) -> Iterator[Finding]:
+def _checkpoints(script: Script, found: FlowFacts) -> Iterator[Finding]:
     """Say what checkpoints of the original know of nn.DataParallel."""
     for call, (there, own) in found.parallel_keys.items():
-        if is_here(script, there) and call.func not in served:
+        if is_here(script, there):
             keys = "begin with `module.`" if own else "have `module.` in them"
             message = f"the keys of this state_dict {keys} in the original, and do not here"
             remedy = "checkpoints of the original need their keys shortened"
@@ -229,7 +206,6 @@ RULE = Rule(
     why="""\
 With one process for each device DistributedDataParallel does what nn.DataParallel did (P4). The model keeps its name
 and its own keys: those that nn.DataParallel had put `module.` before lose it (I7).
-One that serves the keys of a file alone, which is loaded into it before `.module` is taken, stays.
 What serves nn.DataParallel alone goes with it; what cannot do without it is refused.""",
     before="""\
 import torch

@@ -65,7 +65,6 @@ def test_what_checkpoints_know_of_nn_data_parallel_is_said(made: str, after: str
             KEYS.replace("state", "head.state"),
         ),
         ("model = Net().cuda()\n", KEYS),
-        ("model = Net().cuda()\nbase = nn.DataParallel(nn.Linear(4, 4))\nmodel.features = base.module.cuda()\n", KEYS),
     ],
 )
 def test_checkpoints_that_know_nothing_of_nn_data_parallel(made: str, after: str) -> None:
