@@ -18,8 +18,8 @@ _LAYERS = frozenset({"children", "modules", "named_children", "named_modules", "
 _AT_REST = frozenset({"load_state_dict", "state_dict", "zero_grad"})  # methods of an optimizer that takes no step
 TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
 _SLOPES = (
-    "a loss of gradients alone leaves no gradient in the bias of a last layer, for which DistributedDataParallel waits:"
-    " add the loss of the outputs to it, one backward for both, or 0 times the mean of the outputs"
+    "a loss of gradients alone leaves no gradient in the bias of a last layer that nothing bends, and "
+    "DistributedDataParallel waits for one: it raises in the next step"
 )
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
 FROZEN_LATE = "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see"
@@ -242,7 +242,7 @@ class Training(Expressions):
             del found.reached[pair]
         found.training_forwards = {call for pair in found.stepped for call in found.reached.get(pair, ())}
         found.problems += [problem for pair, problem in found.not_averaged.items() if pair in found.stepped]
-        found.problems += [problem for pair, problem in found.slopes.items() if pair in found.stepped]
+        found.slopes = {pair: problem for pair, problem in found.slopes.items() if pair in found.stepped}
 
     def reads_gradients(self) -> bool:
         """Whether the program reads `.grad` of anything."""

@@ -15,7 +15,7 @@ from ...facts.flow.wrapped_names import Wrapped, Wrapping
 from ...facts.flow.wrapping import wrapping
 from ...facts.script import Script
 from ...plain_words import Words
-from ...rule import Edit, Finding, Insert, Replace, Rule, Severity
+from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .own_decisions import decided_alone
 from .words import REMEDY, is_here, normalizes, program_of
@@ -48,18 +48,28 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield from _edits(script, found, program, target)
         if any(each.leaves_out for each in found.models):
             yield from _recomputed(script, program)
+        yield from _of_slopes(script, program)
         yield from _own_buffers(script, found, program)
     yield from _synchronized(script, program, target.words)
 
 
 def _recomputed(script: Script, program: Program) -> Iterator[Finding]:
     """Where torch.utils.checkpoint runs a backward pass within one, for parameters that the wrapper looks for."""
-    for there, call, always in reentrant(program):
+    for there, call in reentrant(program):
         if is_here(script, there):
-            message = "DistributedDataParallel with find_unused_parameters=True raises in the backward pass of this"
-            message += "" if always else ", in runs that come here"
-            severity: Severity = "refused" if always else "warning"
-            yield Finding(RULE.id, severity, call.lineno, message, "pass it use_reentrant=False")
+            message = (
+                "DistributedDataParallel with find_unused_parameters=True raises in the backward pass of this, where "
+                "it computes layers of its model again"
+            )
+            yield Finding(RULE.id, "warning", call.lineno, message, "pass it use_reentrant=False")
+
+
+def _of_slopes(script: Script, program: Program) -> Iterator[Finding]:
+    """Where gradients of inputs are all that a loss is made of."""
+    for (call, _), problem in program.followed.found.slopes.items():
+        if is_here(script, problem.script):
+            remedy = "where it does, add 0 times the mean of the outputs to the loss, or use --style exact"
+            yield Finding(RULE.id, "warning", call.lineno, problem.reason, remedy)
 
 
 def _own_buffers(script: Script, found: Wrapping, program: Program) -> Iterator[Finding]:
