@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from ...facts.all_ways import behind_all_ways
 from ...facts.bindings import names_in
-from ...facts.called_modules import OF_MODULES
 from ...facts.optimizers import Optimizer, optimizers
 from ...facts.script import Script
-from ...facts.surely_bound import conditions, is_surely_bound
 from ...facts.trained_modules import Base
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -37,17 +35,6 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield _unnamed(base)
                 continue
             at = _behind(script, place(script, optimizer.call, base), base)
-            if (below := conditions(script, base.node, at)) and not is_surely_bound(script, base.node, at):
-                if not all(isinstance(each, ast.If) for each in below):
-                    if base.node not in in_place:
-                        in_place.add(base.node)
-                        yield _replace(target, base)
-                    continue
-                for where in _handed_over(script, optimizer, base):
-                    if not any(_covers(script, earlier, base, place, where) for earlier, place in done):
-                        done.append((base, where))
-                        yield _insert(script, target, base, where)
-                continue
             if not any(_covers(script, earlier, base, where, at) for earlier, where in done):
                 done.append((base, at))
                 yield _insert(script, target, base, at)
@@ -111,16 +98,6 @@ def _behind(script: Script, at: ast.stmt, base: Base) -> ast.stmt:
     if any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in ast.walk(branches)):
         return at
     return behind_all_ways(script, branches, lambda each: _binds(each, base)) or at
-
-
-def _handed_over(script: Script, optimizer: Optimizer, base: Base) -> list[ast.stmt]:
-    """The statements that take the parameters of a module for an optimizer, where only some ways make the module."""
-    scope, last = script.scope(base.node), optimizer.call.lineno
-    read = [each for each in script.find(ast.Attribute) if each.attr in OF_MODULES and script.scope(each) is scope]
-    taken = [each.value for each in read if ast.unparse(each.value) == ast.unparse(base.node)]
-    if scope is script.scope(optimizer.call):
-        taken = [each for each in taken if each.lineno <= last]
-    return sorted({script.statement(each) for each in (base.node, *taken)}, key=lambda each: each.lineno)
 
 
 def _training_loop(script: Script, base: Base) -> ast.stmt:
