@@ -84,6 +84,15 @@ def _used_as_optimizers(script: Script) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=KEPT)
+def _own_modules(script: Script) -> frozenset[str]:
+    """The names of the classes of a file that may be modules: they have bases that are no optimizers."""
+    classes = [each for each in script.find(ast.ClassDef) if each.bases]
+    return frozenset(
+        each.name for each in classes if not any(last_name(base).endswith("Optimizer") for base in each.bases)
+    )
+
+
 def _used_as_modules(script: Script) -> set[str]:
     return names_with_methods(script, OF_MODULES | {"train", "eval"})
 
@@ -187,11 +196,12 @@ class Sources:
         made = [each for each in origins(self._script, node) if isinstance(each, ast.Call)]
         if any(is_optimizer_class(self._script, each.func) for each in made):
             return True
+        used = ast.unparse(node) in called(self._script) or last_name(node) in {"self", *_used_as_modules(self._script)}
+        if used or any(last_name(each.func) in _own_modules(self._script) for each in made):
+            return False
         assign = self._script.parents[self._call]
         if isinstance(assign, ast.Assign) and ast.unparse(node) in map(ast.unparse, assign.targets):
             return True  # optimizer = Lookahead(optimizer)
-        if ast.unparse(node) in called(self._script) or last_name(node) in _used_as_modules(self._script):
-            return False
         return last_name(node) in _used_as_optimizers(self._script) or any(map(_is_given_parameters, made))
 
     def _follow_name(self, node: ast.Name, loops: Mapping[str, ast.expr]) -> None:

@@ -85,19 +85,14 @@ def different_state(one: nn.Module, other: nn.Module) -> Iterator[str]:
 
 
 def _same_value(one: Any, other: Any, depth: int = 4) -> bool:
-    if one is other or not depth or isinstance(one, nn.Module):
-        return True
+    if one is other or not depth or isinstance(one, (nn.Module, torch.optim.Optimizer)):
+        return True  # of an optimizer that a forward steps, the parameters tell
     if type(one) is not type(other):
         return False
     if isinstance(one, Tensor):
         return same(one, other)
     if isinstance(one, dict):
-        if one.keys() == other.keys():
-            return all(_same_value(one[key], other[key], depth - 1) for key in one)
-        items = zip(one.items(), other.items(), strict=False)
-        return len(one) == len(other) and all(
-            _same_key(key, twin, depth) and _same_value(value, its, depth - 1) for (key, value), (twin, its) in items
-        )
+        return one.keys() == other.keys() and all(_same_value(one[key], other[key], depth - 1) for key in one)
     if isinstance(one, (list, tuple, deque)):
         return len(one) == len(other) and all(_same_value(a, b, depth - 1) for a, b in zip(one, other, strict=True))
     if isinstance(one, (bool, int, float, complex, str, bytes, set, frozenset)):
@@ -105,11 +100,3 @@ def _same_value(one: Any, other: Any, depth: int = 4) -> bool:
     if type(one).__module__ == "numpy" and hasattr(one, "shape"):
         return one.shape == other.shape and bool((one == other).all())
     return not hasattr(one, "__dict__") or _same_value(vars(one), vars(other), depth - 1)
-
-
-def _same_key(one: Any, other: Any, depth: int) -> bool:
-    """Keys that are told apart by which object they are, as an optimizer's state has frozen parameters, are copied."""
-    kind: Any = type(one)
-    if isinstance(one, Tensor) or kind.__hash__ is object.__hash__:
-        return _same_value(one, other, depth - 1)
-    return bool(one == other)

@@ -65,6 +65,9 @@ STATE = "\noptimizer.state_dict()"
         ("model = wrap(model)\nmade = build(model)\nmodel.state_dict()", ["model"]),
         ("made = build(model)\nmodel.step(3)\nmodel.state_dict()", ["model"]),
         ("made = build(model)\nmodel.step()\nmodel.train()", ["model"]),
+        ("class Agent(Base):\n    pass\n\n\nagent = Agent()\nmade = build(agent)\nagent.step()\nagent.state_dict()",
+         ["agent"]),
+        ("model = Noam(model)\nmade = build(model)\nmodel(3)\nmodel.step()", ["model"]),
     ],
 )  # fmt: skip
 def test_an_optimizer_is_no_module(lines: str, modules: list[str]) -> None:
