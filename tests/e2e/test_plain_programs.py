@@ -593,6 +593,15 @@ train_loader = DataLoader(
 for epoch in range(2):
     train(model, optimizer, train_loader)
 """,
+    "a bar whose number is read": """\
+from tqdm import tqdm
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+with tqdm(total=3) as bar:
+    while bar.n < bar.total:
+        train(model, optimizer, loader)
+        bar.update(1)
+""",
     "a loader and a global for all epochs": """\
 total = 0.0
 

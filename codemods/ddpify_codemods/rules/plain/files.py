@@ -283,7 +283,10 @@ def _bars(script: Script, words: Words) -> Iterator[Edit]:
     for call in script.find(ast.Call):
         name, given = script.qualified(call.func), {word.arg for word in call.keywords}
         if name.startswith("tqdm") and name.rpartition(".")[2] in ("tqdm", "trange", "tqdm_notebook"):
-            if "disable" not in given and is_in_group(script, call):
+            if not given & {"disable", "file"} and is_in_group(script, call) and _counts(script, call):
+                silent = f'None if {words.is_rank_0} else open(os.devnull, "w")'
+                yield ChangeArgument(call, "file", silent, message, modules=(*words.imports, "import os"))
+            elif "disable" not in given and is_in_group(script, call):
                 yield ChangeArgument(call, "disable", f"{words.rank} != 0", message, modules=words.imports)
         elif name.startswith(_PROGRESS) and "file" not in given and is_in_group(script, call):
             modules = (*words.imports, "import sys")
@@ -293,6 +296,17 @@ def _bars(script: Script, words: Words) -> Iterator[Edit]:
             if is_stderr(program_of(script).scripts, script, stream):
                 template = f"{{}} if {words.is_rank_0} else None"
                 yield Replace(stream, template, "print to stderr on rank 0", modules=words.imports)
+
+
+def _counts(script: Script, call: ast.Call) -> bool:
+    """Whether the number that a bar has come to is read: one that is disabled does not count."""
+    parent = script.parents[call]
+    named = parent.targets if isinstance(parent, ast.Assign) else []
+    if isinstance(parent, ast.withitem) and parent.optional_vars is not None:
+        named = [parent.optional_vars]
+    bars = set(map(ast.unparse, named))
+    read = (each for each in script.find(ast.Attribute) if each.attr in ("n", "format_dict"))
+    return any(isinstance(each.ctx, ast.Load) and ast.unparse(each.value) in bars for each in read)
 
 
 def _of_failure(script: Script, call: ast.Call) -> bool:
