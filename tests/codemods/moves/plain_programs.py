@@ -37,6 +37,18 @@ NOT_KEPT: dict[str, tuple[set[str], set[str]]] = {
             "loss = criterion(scores.view(-1, TAGS), tags.view(-1)) / (tags.view(-1) != criterion.ignore_index).sum()",
         },
     ),
+    # Backward passes that follow each other are one, of the sum.
+    "two_forwards_two_backwards": (
+        {
+            "dev = torch.device('cuda:0') if torch.cuda.is_available() else torch.device('cpu')",
+            "loss_s.backward()",
+            "loss_t.backward()",
+        },
+        {
+            "dev = torch.device('cuda') if torch.cuda.is_available() else torch.device('cpu')",
+            "(loss_s + loss_t).backward()",
+        },
+    ),
     # A folder may be there.
     "saved_images": ({"os.mkdir(out_dir)"}, {"os.makedirs(out_dir, exist_ok=True)"}),
     "vae": ({"os.mkdir(args.results)"}, {"os.makedirs(args.results, exist_ok=True)"}),

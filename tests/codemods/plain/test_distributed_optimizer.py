@@ -80,8 +80,8 @@ def test_an_optimizer_of_another_file_is_known_by_its_step() -> None:
 REFUSED = {
     "steps of several passes": "for i, (x, y) in enumerate(loader):\n{LOSS}    loss.backward()\n"
     "    if i % 2:\n        optimizer.step()\n",
-    "two passes for a step": "for x, y in loader:\n{LOSS}    loss.backward(retain_graph=True)\n    loss.backward()\n"
-    "    optimizer.step()\n",
+    "two passes for a step": "for x, y in loader:\n{LOSS}    loss.backward(retain_graph=True)\n    print(1)\n"
+    "    loss.backward()\n    optimizer.step()\n",
     "parameters that come later": "optimizer.add_param_group(dict(params=[torch.nn.Parameter(torch.ones(1))]))\n"
     "for x, y in loader:\n{LOSS}    loss.backward()\n    optimizer.step()\n",
     "another optimizer": "other = torch.optim.SGD(model.parameters(), lr=0.1)\nfor x, y in loader:\n{LOSS}"

@@ -59,6 +59,7 @@ def test_they_are_one_of_the_sum(written: str, joined: str) -> None:
         KEEPS + "for _ in range(2):\n        size.backward()",
         KEEPS + "size.mean().backward()",  # of an object of its own, it may do more
         KEEPS + "scaler.scale(size).backward()",
+        "loss.backward()\n    loss.backward()",  # an error of the script
         "loss.backward(retain_graph=True, create_graph=True)\n    size.backward()",
         KEEPS + "size.backward(retain_graph=True)\n    print(1)\n    loss.backward()",
     ],

@@ -74,8 +74,11 @@ def test_gradients_that_are_used_are_averaged(steps: tuple[str, ...]) -> None:
     [
         # One forward of G, two backward passes whose gradients are stepped with
         (GENERATOR, "again = F.mse_loss(fake, x)\nagain.backward()\nopt_G.step()\n", DISCRIMINATOR),
-        # Two forwards of D, then a backward pass for each of them
-        ("opt_D.zero_grad()\na, b = D(x).mean(), -D(x).mean()\na.backward()\nb.backward()\nopt_D.step()\n", GENERATOR),
+        # Two forwards of D, then a backward pass for each of them, with something between
+        (
+            "opt_D.zero_grad()\na, b = D(x).mean(), -D(x).mean()\na.backward()\nprint(1)\nb.backward()\nopt_D.step()\n",
+            GENERATOR,
+        ),
         # A loss that couples the samples of a batch
         (GENERATOR, DISCRIMINATOR.replace("D(x).mean()", "D(x).std()")),
         (GENERATOR.replace("-D(fake).mean()", "F.mse_loss(torch.cdist(fake, fake), torch.zeros(1))"), DISCRIMINATOR),

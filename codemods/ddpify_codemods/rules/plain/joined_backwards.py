@@ -68,7 +68,8 @@ def _in_a_row(script: Script, backwards: set[ast.Call]) -> Iterator[list[ast.Cal
             done.add(each)
         kept = {ast.unparse(word.value) for word in row[-1].keywords} if row else set[str]()
         alike = not kept or all({ast.unparse(word.value) for word in each.keywords} == kept for each in row)
-        if len(row) > 1 and alike:
+        again = len({ast.unparse(_loss(each)) for each in row}) < len(row)  # an error where no graph is kept
+        if len(row) > 1 and alike and not (again and not all(each.keywords for each in row[:-1])):
             yield row
 
 
