@@ -21,8 +21,11 @@ def mode_to_read(script: Script, call: ast.Call) -> ast.Constant | None:
     Where the same program file opens others to write them, they may be the same: they stay as they are.
     """
     mode = _both(script, call)
-    named = (each for each in script.find(ast.Attribute) if script.qualified(each) == _FILE)
-    if any(not isinstance(script.parents[each], ast.Call) for each in named) or "to_hdf(" in script.text:
+    named = (
+        each for kind in (ast.Attribute, ast.Name) for each in script.find(kind) if script.qualified(each) == _FILE
+    )
+    called = {each.func for each in script.find(ast.Call)}
+    if not called.issuperset(named) or "to_hdf(" in script.text:  # by another name, something may write it
         return None
     files = (each for each in script.find(ast.Call) if script.qualified(each.func) == _FILE)
     if mode is None or not all(_reads(each) or (_both(script, each) and _is_only_read(script, each)) for each in files):

@@ -24,6 +24,7 @@ from .optimizer_classes import is_optimizer_class
 from .origins import origins
 from .script import KEPT, Script
 
+_PLAIN = frozenset({"object", "abc.ABC", "dict", "list", "Exception"})
 # Functions and methods whose result holds the same parameters as their arguments.
 _PASSES_ON = frozenset(
     {
@@ -86,11 +87,18 @@ def _used_as_optimizers(script: Script) -> frozenset[str]:
 
 @lru_cache(maxsize=KEPT)
 def _own_modules(script: Script) -> frozenset[str]:
-    """The names of the classes of a file that may be modules: they have bases that are no optimizers."""
-    classes = [each for each in script.find(ast.ClassDef) if each.bases]
-    return frozenset(
-        each.name for each in classes if not any(last_name(base).endswith("Optimizer") for base in each.bases)
-    )
+    """The names of the classes of a file that may be modules, by what they are derived from."""
+    classes = {each.name: [script.qualified(base) for base in each.bases] for each in script.find(ast.ClassDef)}
+    others = {name for name, bases in classes.items() if not any(map(_may_be_module, bases))}
+    for _ in classes:  # classes of classes
+        others |= {name for name, bases in classes.items() if bases and others.issuperset(bases)}
+    return frozenset(classes) - others
+
+
+def _may_be_module(base: str) -> bool:
+    """Whether a class of this full name may be a module's: no optimizer, no schedule of one, nothing of Python's."""
+    last = base.rpartition(".")[2]
+    return not (base.startswith("torch.optim.") or last.endswith(("Optimizer", "Scheduler", "LR")) or base in _PLAIN)
 
 
 def _used_as_modules(script: Script) -> set[str]:

@@ -67,6 +67,11 @@ STATE = "\noptimizer.state_dict()"
         ("made = build(model)\nmodel.step()\nmodel.train()", ["model"]),
         ("class Agent(Base):\n    pass\n\n\nagent = Agent()\nmade = build(agent)\nagent.step()\nagent.state_dict()",
          ["agent"]),
+        ("class Own(object):\n    pass\n\n\noptimizer = Own(optim.SGD(model.parameters()))\n"
+         f"made = Warmup(optimizer, optim.lr_scheduler.StepLR(optimizer, 3)){STATE}\noptimizer.step()", ["model"]),
+        ("class Base(optim.Optimizer):\n    pass\n\n\nclass Own(Base):\n    pass\n\n\n"
+         "optimizer = Own(model.parameters())\n"
+         f"made = Warmup(optimizer, optim.lr_scheduler.StepLR(optimizer, 3)){STATE}", ["model"]),
         ("model = Noam(model)\nmade = build(model)\nmodel(3)\nmodel.step()", ["model"]),
     ],
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from ..called_modules import last_name
@@ -24,27 +24,36 @@ def parameters_given(call: ast.Call) -> list[ast.expr]:
 
 def bare_tensors(script: Script, given: ast.expr) -> Iterator[ast.expr]:
     """The tensors in an expression, or in what its variables are given in the file, that are learned by themselves."""
+    for part in _reached(script, given, _parts):
+        if isinstance(part, ast.Call) and _is_learned(part) and not _is_of_module(script, part):
+            yield part
+
+
+def attributes_given(script: Script, given: ast.expr) -> Iterator[ast.Attribute]:
+    """The attributes among the tensors in an expression, or in what its variables are given: `[head.kernel]`."""
+    for part in _reached(script, given, _held):
+        if isinstance(part, ast.Attribute):
+            yield part
+
+
+def _reached(script: Script, given: ast.expr, parts_of: Callable[[ast.expr], Iterator[ast.AST]]) -> Iterator[ast.AST]:
+    """The parts of an expression, and of what its variables are given in the file, each of which is looked up once."""
     waiting, seen = [given], set[str]()
     for _ in range(_DEPTH + 1):
         names: dict[str, None] = {}
-        for part in (part for each in waiting for part in _parts(each)):
-            if isinstance(part, ast.Call) and _is_learned(part) and not _is_of_module(script, part):
-                yield part
-            elif isinstance(part, ast.Name | ast.Attribute):
+        for part in (part for each in waiting for part in parts_of(each)):
+            yield part
+            if isinstance(part, ast.Name | ast.Attribute):
                 names[ast.unparse(part)] = None
         waiting = [value for name in names if name not in seen for value in _given_to(script, name)]
         seen.update(names)
 
 
-def attributes_given(script: Script, given: ast.expr, depth: int = _DEPTH) -> Iterator[ast.Attribute]:
-    """The attributes among the tensors in an expression, or in what its variables are given: `[head.kernel]`."""
-    if isinstance(given, ast.Attribute):
-        yield given
-    if isinstance(given, ast.Name | ast.Attribute):
-        for value in _given_to(script, ast.unparse(given)) if depth else ():
-            yield from attributes_given(script, value, depth - 1)
+def _held(given: ast.expr) -> Iterator[ast.expr]:
+    """An expression, and what it may be made of, or hold."""
+    yield given
     for part in _entries(given):
-        yield from attributes_given(script, part, depth)
+        yield from _held(part)
 
 
 def _entries(given: ast.expr) -> list[ast.expr]:

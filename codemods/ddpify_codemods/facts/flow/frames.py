@@ -212,7 +212,7 @@ class FlowFacts:
     when an optimizer was made, and of which some are unfrozen between that and training. optimizers_of: the calls that
     make the optimizers of a model; moved_first: the models that were moved to a device before. training_statements:
     those by which backward passes are come to, calls of functions among them. not_averaged: those whose gradients
-    DistributedDataParallel would leave as they are; slopes: those of losses of gradients alone, for some of which it
+    DistributedDataParallel would leave as they are; of_slopes: those of losses of gradients alone, for some of which it
     would wait. repeated: models that are called again before the backward pass.
     mixes: what draws an order in which a rank's samples are mixed with each other. pads: the collate functions that pad
     to the longest sample. sizes_shown: the sizes of a rank's part of a batch that are printed. may_meet: losses of
@@ -282,7 +282,7 @@ class FlowFacts:
     reached: dict[tuple[ast.Call, ast.AST], set[ast.Call]] = field(default_factory=dict)
     stepped: set[tuple[ast.Call, ast.AST]] = field(default_factory=set)
     not_averaged: dict[tuple[ast.Call, ast.AST], Problem] = field(default_factory=dict)
-    slopes: dict[tuple[ast.Call, ast.AST], Problem] = field(default_factory=dict)
+    of_slopes: dict[tuple[ast.Call, ast.AST], Problem] = field(default_factory=dict)
     repeated: set[ast.AST] = field(default_factory=set)
     mixes: set[ast.Call] = field(default_factory=set)
     pads: set[ast.AST] = field(default_factory=set)

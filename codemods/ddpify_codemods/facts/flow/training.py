@@ -51,7 +51,7 @@ class Training(Expressions):
             if model not in self.gradients.awaited:
                 self.found.not_averaged[node, model] = Problem(frame.script, node, TWICE)
             elif {pair for pair in loss.forwards if pair[1] is model} <= loss.slopes and self.may_add_last(model):
-                self.found.slopes[node, model] = Problem(frame.script, node, _SLOPES)
+                self.found.of_slopes[node, model] = Problem(frame.script, node, _SLOPES)
             self.gradients = self.gradients.passed(model, node)
 
     def may_add_last(self, model: ast.AST) -> bool:
@@ -242,7 +242,7 @@ class Training(Expressions):
             del found.reached[pair]
         found.training_forwards = {call for pair in found.stepped for call in found.reached.get(pair, ())}
         found.problems += [problem for pair, problem in found.not_averaged.items() if pair in found.stepped]
-        found.slopes = {pair: problem for pair, problem in found.slopes.items() if pair in found.stepped}
+        found.of_slopes = {pair: problem for pair, problem in found.of_slopes.items() if pair in found.stepped}
 
     def reads_gradients(self) -> bool:
         """Whether the program reads `.grad` of anything."""

@@ -66,7 +66,7 @@ def _recomputed(script: Script, program: Program) -> Iterator[Finding]:
 
 def _of_slopes(script: Script, program: Program) -> Iterator[Finding]:
     """Where gradients of inputs are all that a loss is made of."""
-    for (call, _), problem in program.followed.found.slopes.items():
+    for (call, _), problem in program.followed.found.of_slopes.items():
         if is_here(script, problem.script):
             remedy = "where it does, add 0 times the mean of the outputs to the loss, or use --style exact"
             yield Finding(RULE.id, "warning", call.lineno, problem.reason, remedy)

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from ddpify_codemods.facts.flow.bare_tensors import bare_tensors
+from ddpify_codemods.facts.flow.bare_tensors import attributes_given, bare_tensors
 from ddpify_codemods.facts.script import Script
 
 from ...plain.test_followed import CE, HEAD, LOOP, plain, refusals
@@ -71,4 +71,5 @@ def test_what_variables_are_given_is_looked_up_once(monkeypatch: pytest.MonkeyPa
     given = next(each for each in script.find(ast.Call) if ast.unparse(each.func) == "torch.optim.SGD")
     monkeypatch.setattr(ast, "unparse", counted)
     assert not [*bare_tensors(script, given.args[0])]
+    assert not [*attributes_given(script, ast.Name("rate"))]
     assert written[0] < 2_000
