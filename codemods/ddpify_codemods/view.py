@@ -204,6 +204,8 @@ def _wrapped(node: ast.stmt, names: Mapping[str, str]) -> str:
         inner = node.body[0]
         each = _wrapped(inner, names) if isinstance(inner, ast.Expr) else ""
         return ast.unparse(node.iter) if each and each == ast.unparse(node.target) else ""
+    if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse:
+        return "" if isinstance(node.body[0], (ast.For, ast.If)) else _wrapped(node.body[0], names)
     if not isinstance(node, ast.Assign) or len(node.targets) != 1:
         return ""
     target, value = ast.unparse(node.targets[0]), node.value

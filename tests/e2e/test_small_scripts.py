@@ -75,6 +75,70 @@ def test_several_models(optimizers: str) -> None:
     assert_trains_the_same(f"{header}{TWO_MODELS}{optimizers}{STEPS}", modules=2)
 
 
+UNDER_A_CONDITION = {
+    "a list": """\
+params = list(nets["net"].parameters())
+if gated:
+    nets["gate"] = nn.Linear(3, 1)
+    params += list(nets["gate"].parameters())
+optimizers = [SGD(params, lr=0.1)]
+""",
+    "an optimizer of its own": """\
+gate = None
+if gated:
+    gate = nets["gate"] = nn.Linear(3, 1)
+optimizers = [SGD(nets["net"].parameters(), lr=0.1)]
+if gated:
+    optimizers.append(SGD(gate.parameters(), lr=0.1))
+""",
+    "without a value before": """\
+if not gated:
+    pass
+else:
+    gate = nn.Linear(3, 1)
+    nets["gate"] = gate
+optimizers = [SGD(nets["net"].parameters(), lr=0.1)]
+if gated and optimizers:
+    optimizers.append(SGD(gate.parameters(), lr=0.1))
+""",
+    "an elif": """\
+if kind == "none":
+    extra = []
+elif kind == "linear":
+    nets["gate"] = nn.Linear(3, 1)
+    extra = list(nets["gate"].parameters())
+optimizers = [SGD(list(nets["net"].parameters()) + extra, lr=0.1)]
+""",
+}
+
+
+@pytest.mark.parametrize("gated", [True, False])
+@pytest.mark.parametrize("making", UNDER_A_CONDITION.values(), ids=UNDER_A_CONDITION)
+def test_a_module_that_a_condition_makes(making: str, gated: bool) -> None:
+    source = f"""\
+import torch
+from torch import nn
+from torch.optim import SGD
+torch.manual_seed(0)
+gated, kind = {gated}, "{"linear" if gated else "none"}"
+nets = {{"net": nn.Linear(3, 1)}}
+{making}
+for step in range(4):
+    x = torch.rand(8, 3)
+    out = nets["net"](x)
+    if gated:
+        out = out * nets["gate"](x).sigmoid()
+    loss = out.square().mean()
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    loss.backward()
+    for optimizer in optimizers:
+        optimizer.step()
+trained = [p.detach() for net in nets.values() for p in net.parameters()]
+"""
+    assert_trains_the_same(source, modules=1 + gated)
+
+
 BY_HAND = {
     "in a loop": "    with torch.no_grad():\n        for p in model.parameters():\n            p -= 0.1 * p.grad\n",
     "in a function": "    sgd(model.parameters(), 0.1)\n",

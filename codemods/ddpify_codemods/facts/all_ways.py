@@ -15,13 +15,13 @@ def behind_all_ways(script: Script, branches: ast.AST, binds: Callable[[ast.AST]
     """
     if not isinstance(branches, ast.If):
         return None
-    if not all(any(isinstance(each, ast.Assign) and binds(each) for each in way) for way in _ways(branches)):
+    if not all(any(isinstance(each, ast.Assign) and binds(each) for each in way) for way in ways(branches)):
         return None
     block = script.block(branches)
     return next(iter(block[block.index(branches) + 1 :]), None)
 
 
-def _ways(branches: ast.If) -> list[list[ast.stmt]]:
+def ways(branches: ast.If) -> list[list[ast.stmt]]:
     """The statements of each way through an `if`, those through `elif` one by one."""
     nested = branches.orelse[0] if len(branches.orelse) == 1 else None
-    return [branches.body, *(_ways(nested) if isinstance(nested, ast.If) else [branches.orelse])]
+    return [branches.body, *(ways(nested) if isinstance(nested, ast.If) else [branches.orelse])]

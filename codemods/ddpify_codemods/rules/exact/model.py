@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...facts.all_ways import behind_all_ways
 from ...facts.bindings import names_in
+from ...facts.made_under import made_under
 from ...facts.optimizers import Optimizer, optimizers
 from ...facts.script import Script
 from ...facts.trained_modules import Base
@@ -78,7 +79,7 @@ def place(script: Script, call: ast.Call | ast.For, base: Base) -> ast.stmt:
     for parent in script.ancestors(at):
         if not isinstance(parent, _BRANCHES):
             break
-        if _binds(parent, base):
+        if _binds(parent, base) or (_condition(script, base, parent) and not _condition(script, base, at)):
             break
         if isinstance(parent, (ast.If, ast.Try)) and not _is_elif(script, parent):
             best = parent
@@ -208,7 +209,14 @@ def _code(script: Script, target: Target, base: Base, at: ast.stmt) -> str:
         return f"{base.each_of} = [{wrapped} for {base.code} in {base.each_of}]"
     if base.each_of:
         return f"for {base.code} in {base.each_of}:\n    {in_place}"
-    return f"{base.code} = {wrapped}" if _assignable(script, base, at) else in_place
+    code = f"{base.code} = {wrapped}" if _assignable(script, base, at) else in_place
+    condition = _condition(script, base, at)
+    return f"if {condition}:\n    {code}" if condition else code
+
+
+def _condition(script: Script, base: Base, at: ast.AST) -> str:
+    """That under which alone there is the module before a statement: `if args.mask: mask = Net()`."""
+    return made_under(script, base.code, at) if isinstance(at, ast.stmt) and not base.each_of else ""
 
 
 def _assignable(script: Script, base: Base, at: ast.stmt) -> bool:
