@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from ..torch_internals import BUFFERS
 from .reads import DECIDES_BY_COUNTER, refuse
 
-Place = tuple[dict[str, Any], str]
+Place = tuple[Any, Any]  # a dict or a list, and a key or an index
 
 _COMPARISONS = ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__bool__")
+_INTO = 100  # a container with more entries holds samples or words, not counts
+_DEPTH = 2
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "abs")
 
 
@@ -32,13 +34,35 @@ def changed(before: nn.Module, after: nn.Module, copy: nn.Module) -> list[Place]
     for one, other, part in zip(before.modules(), after.modules(), copy.modules(), strict=False):
         if type(one).__module__.startswith("torch."):
             continue
-        for name, value in vars(one).items():
-            if type(value) in _WATCHED and value != vars(other).get(name):
-                places.append((vars(part), name))
+        places += _changed(vars(one), vars(other), vars(part), _DEPTH)
         for name, value in vars(one)[BUFFERS].items():
             if isinstance(value, Tensor) and value.numel() == 1 and not _equal(value, vars(other)[BUFFERS].get(name)):
                 places.append((vars(part)[BUFFERS], name))
-    return [(of, name) for of, name in places if name in of]
+    return [(of, name) for of, name in places if not isinstance(of, dict) or name in of]
+
+
+def _changed(one: Any, other: Any, part: Any, depth: int) -> Iterator[Place]:
+    """The numbers in attributes, and in dicts, lists and objects that these hold: `self.state["steps"] += 1`."""
+    for key, value in one.items() if isinstance(one, dict) else enumerate(one):
+        if isinstance(one, dict):
+            theirs, ours = other.get(key), part.get(key)
+        else:
+            theirs, ours = (each[key] if key < len(each) else None for each in (other, part))
+        if type(value) in _WATCHED:
+            if value != theirs and type(ours) is type(value):
+                yield part, key
+        elif depth and type(value) is type(theirs) is type(ours):
+            inner = [_held(each) for each in (value, theirs, ours)]
+            if all(0 < len(each) <= _INTO for each in inner):
+                yield from _changed(inner[0], inner[1], inner[2], depth - 1)
+
+
+def _held(value: Any) -> Any:
+    """What holds the values of a dict, a list or an object of the script's own; nothing for what is of torch."""
+    if type(value) in (dict, list):
+        return value
+    is_other = isinstance(value, (Tensor, nn.Module, type)) or type(value).__module__.startswith("torch.")
+    return {} if is_other else getattr(value, "__dict__", {})
 
 
 def _equal(one: Tensor, other: Any) -> bool:
@@ -59,7 +83,7 @@ def watched(places: Sequence[Place]) -> Iterator[None]:
         yield
     finally:
         for of in {id(of): of for of, _ in places}.values():
-            for name, value in of.items():
+            for name, value in [*(of.items() if isinstance(of, dict) else enumerate(of))]:
                 if type(value) in _WATCHED.values():
                     of[name] = type(value).__base__(value)  # type: ignore[misc]
 

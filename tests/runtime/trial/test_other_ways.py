@@ -43,9 +43,12 @@ class Mixes(nn.Module):
         self.register_buffer("steps", torch.tensor(0))
         self.calls, self.epoch, self.rate = 0, 0, 1.0
         self.settings = SETTINGS
+        self.state, self.counted = {"calls": 0}, SimpleNamespace(calls=[0])
 
     def forward(self, x: Tensor, step: int) -> Any:
         self.calls += 1
+        self.state["calls"] += 1
+        self.counted.calls[0] += 1
         self.steps += 1
         self.rate *= 0.9
         hidden = self.before(x).tanh()
@@ -98,6 +101,8 @@ def named_far_away() -> bool:
 WAYS: dict[str, Callable[[Any, int], Any]] = {
     "at once": lambda module, step: True,
     "a count of calls": lambda module, step: module.calls > 20,
+    "a count in a dict": lambda module, step: module.state["calls"] > 20,
+    "a count in a list of an object": lambda module, step: module.counted.calls[0] > 20,
     "a count of calls, computed with": lambda module, step: module.calls * 2 % 50 == 40,
     "a count in a tensor": lambda module, step: module.steps > 20,
     "a count in a tensor, read": lambda module, step: (module.steps + 1).item() == 22,
