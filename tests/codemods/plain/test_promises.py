@@ -55,3 +55,11 @@ def test_a_batch_that_many_ranks_divide_to_nothing(size: str, is_said: bool) -> 
 def test_a_gpu_that_nobody_names(lines: str, is_said: bool) -> None:
     source = SOURCE.replace("optimizer = ", f"{lines}optimizer = ", 1)
     assert any(each.startswith("no cuda device is named") for each in _said(source, "cuda")) is is_said
+
+
+def test_runs_that_begin_alike() -> None:
+    unseeded = SOURCE.replace("torch.manual_seed(0)\n", "")
+    assert unseeded != SOURCE
+    found = convert({PATH: unseeded}, "cpu", style="plain")[PATH].findings
+    assert [each.line for each in found if each.message.startswith("each run begins with the same")]
+    assert not any(each.startswith("each run begins with the same") for each in _said(SOURCE))

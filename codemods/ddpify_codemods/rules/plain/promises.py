@@ -11,6 +11,7 @@ from ...facts.flow.batches import sure_size
 from ...facts.flow.noise import comes_with_dropout, names_dropout
 from ...facts.flow.own_sizes import multiplies
 from ...facts.flow.program import Program
+from ...facts.flow.size_in_numbers import computed_with
 from ...facts.flow.small_batches import smallest
 from ...facts.named_devices import names_gpu
 from ...facts.pooled_norms import pooled_norms
@@ -19,6 +20,7 @@ from ...facts.seeds import fixed_worker_seeds
 from ...plain_words import TORCH
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
+from .seeds import unseeded
 from .words import names_something, normalizes, program_of
 from .wrapper import synchronized
 
@@ -44,8 +46,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if (program.followed.found.full_batches or of_all) and not program.per_process:
         message = "the script gives tensors the batch size: W has to divide it, and the last batch has to be as large"
         yield Finding(RULE.id, "warning", line, message, "choose a batch size that W divides, or drop_last=True")
+    elif computed := computed_with(program.scripts, program.followed.found):
+        yield _of_numbers(*computed, line, program.per_process)
     if (few := smallest(program.followed.found, program.scripts)) and few[0] < _FEW and not program.per_process:
         yield _few(*few, line)
+    if unseeded(program):
+        message = "each run begins with the same random numbers, from seed 0, where the original draws others each time"
+        yield Finding(RULE.id, "warning", line, message, "none needed for one run; several need seeds of their own")
     for message, remedy in target.words.differs:
         yield Finding(RULE.id, "warning", line, message, remedy)
     if program.per_process:
@@ -113,6 +120,16 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         for node in sorted(nodes, key=lambda each: each.lineno)[:1]:
             at = node.lineno if node in script.parents else line  # type: ignore[attr-defined]
             yield Finding(RULE.id, "warning", at, message, remedy)
+
+
+def _of_numbers(script: Script, node: ast.expr, line: int, per_process: bool) -> Finding:
+    """Say what becomes of a number that is computed with the batch size."""
+    where = f"a number is computed with the batch size ({script.path.name}, line {node.lineno})"
+    if per_process:
+        message = f"{where}, which W ranks take each: a rate of a batch is W times too large, a count of batches too"
+        return Finding(RULE.id, "warning", line, message, "divide by the batch size of all ranks there")
+    message = f"{where}: it is another one where W does not divide that, since the batches are smaller then"
+    return Finding(RULE.id, "warning", line, message, "choose a batch size that W divides")
 
 
 def _pooled(program: Program, line: int) -> Iterator[Finding]:

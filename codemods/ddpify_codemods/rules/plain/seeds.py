@@ -29,7 +29,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Finding(RULE.id, "refused", call.lineno, message, "give the option a number by default")
     if not script.is_entry:
         return
-    if missing := _unseeded(program):
+    if missing := unseeded(program):
         at, where = joined_after(script)
         names_there = {library: module_name(script, library, at, where == "after") for library in missing}
         code = "\n".join(_CODE[library].format(name) for library, name in names_there.items())
@@ -66,13 +66,13 @@ def _is_given_before(script: Script, call: ast.Call, option: ast.Attribute) -> b
 
 def draws_unseeded(script: Script) -> Iterator[ast.Call]:
     """The calls in a file that draw other numbers on each rank, but for seeds that are put into the program."""
-    missing, scripts = _unseeded(program_of(script)), program_of(script).scripts
+    missing, scripts = unseeded(program_of(script)), program_of(script).scripts
     found = (call for call, library in _draws(script, scripts) if library in missing)
     torch = (call for call in script.find(ast.Call) if "torch" in missing and draws_from(script, call) == "torch")
     return chain(found, torch)
 
 
-def _unseeded(program: Program) -> list[str]:
+def unseeded(program: Program) -> list[str]:
     """The libraries from whose generators a program draws which it does not surely seed before: torch's are drawn for
     its weights, at least."""
     found = program.followed.found
