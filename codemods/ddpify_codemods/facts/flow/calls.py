@@ -59,6 +59,7 @@ from .values import (
     set_in_run,
 )
 from .whole_calls import measures, shows_each
+from .written_sizes import written_sizes
 
 # What they give back is not differentiated.
 _WITHOUT_GRADIENTS = frozenset({"detach", "item", "tolist", "numpy", "argmax", "argmin", "size", "len", "backward"})
@@ -110,7 +111,8 @@ class Calls(Methods):
         self.in_factory += makes
         args = self.all_given(node, function, frame)
         for place in (0, 1) if len(args) == len(node.args) and _takes_sizes(function, makes) else ():
-            if isinstance(sizes := (node.args[place] if node.args[place:] else None), ast.List):
+            sizes = written_sizes(frame.node, node.args[place]) if node.args[place:] else None
+            if isinstance(sizes, ast.List):
                 args[place] = of(Items("tuple", {at: self.value(each, frame) for at, each in enumerate(sizes.elts)}))
         words = [(word.arg, self.value(word.value, frame)) for word in node.keywords]
         keywords = by_keyword(words)
