@@ -26,6 +26,13 @@ def missing_imports(script: Script, roots: tuple[Path, ...]) -> Iterator[tuple[i
                 yield node.lineno, name
 
 
+def found_beside(script: Script) -> str:
+    """A module that a file imports as Python 2 did, from its own folder, where it is not found; "" for none."""
+    folder = script.path.absolute().parent
+    missing = (name for _, name in missing_imports(script, script.roots) if not name.startswith("."))
+    return next((name for name in missing if _reaches(str(folder), name.split("."))), "")
+
+
 def is_package_of(name: str, roots: tuple[Path, ...]) -> bool:
     """Whether the project has a package of that name."""
     return any(is_package(str(root), name.split(".")[0]) for root in roots)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from ddpify_codemods.facts.missing_imports import is_package_of, missing_imports, unfound_part
+from ddpify_codemods.facts.missing_imports import found_beside, is_package_of, missing_imports, unfound_part
 from ddpify_codemods.facts.script import Script
 
 
@@ -35,3 +35,17 @@ def test_what_is_not_found_of_a_folder_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "nets" / "small.py").touch()
     assert unfound_part("nets.VGG", (tmp_path,)) == "nets.VGG"
     assert unfound_part("gone.VGG", (tmp_path,)) == "gone"
+
+
+def test_what_python_2_found_beside_a_file(tmp_path: Path) -> None:
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "small.py").touch()
+    for text, found in {
+        "from small import *": "small",
+        "from .small import *": "",
+        "from nets.small import *": "",
+        "import gone": "",
+    }.items():
+        path = tmp_path / "nets" / "__init__.py"
+        script = Script(path, text, ast.parse(text), is_entry=False, defined=frozenset(), roots=(tmp_path,))
+        assert found_beside(script) == found

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from ..called_modules import called_model
 from ..eager import is_move
+from ..missing_imports import found_beside
 from ..optimizers import Optimizer
 from ..script import Script
 from ..trained_modules import Base
@@ -73,7 +74,7 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
     result = Wrapping()
     roots = {root_of(module).made for module in found.trained}
     if not roots or not bases or (program.fully_sharded and len(roots) > 1):
-        what = "no model is seen that is trained"
+        what = f"no model is seen that is trained{_unfound(program)}"
         if roots:
             what = f"{len(roots)} models are trained" if len(roots) > 1 else "the trained model is not seen by its name"
         result.problems.append(
@@ -114,6 +115,15 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
         follow_uses(program, result, function, name, result.parameters[function, name])
     result.problems += [*_frozen_late(program, result), *_unseen(result), *_penalized(program, result)]
     return result
+
+
+def _unfound(program: Program) -> str:
+    """Which module of the program is not found, that may make the model."""
+    for script in program.scripts:
+        if name := found_beside(script):
+            file = f"{script.path.parent.name}/{script.path.name}"
+            return f" ({name}, which {file} imports, is not found: give ddpify the PYTHONPATH that the script needs)"
+    return ""
 
 
 def _penalized(program: Program, result: Wrapping) -> Iterator[Problem]:
