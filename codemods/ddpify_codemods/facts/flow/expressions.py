@@ -115,6 +115,8 @@ class Expressions(OwnOperators, TakenParts):
             return Value("size", frozenset({loader}), host=True, batches=sure_size(loader))
         method = getattr(self, _METHODS.get(type(node), ""), None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
+        if value.in_parallel and isinstance(node, ast.Name | ast.Attribute):
+            value = self.unless_without_parallel(value, node, frame)
         if self.in_forward and (value.kind in MOVED or (value.kind == "unknown" and last_name(node) in REORDERS)):
             self.has_moved = True
         if self.in_forward and value.kind in ("batch", "rows") and dimensions_added(node):

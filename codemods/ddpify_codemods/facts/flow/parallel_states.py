@@ -11,6 +11,7 @@ from ..data_parallel import FACE
 from .frames import Frame
 from .state import State
 from .values import Module, Value, entries, root_of
+from .without_parallel import is_without_parallel
 
 _KEYED = frozenset({"state_dict", "load_state_dict"})
 _COPIED = (
@@ -22,10 +23,22 @@ _COPIED = (
 class ParallelStates(State):
     """What checkpoints, and lines behind it, know of nn.DataParallel."""
 
-    def in_parallel(self, model: Value) -> Value:
+    def in_parallel(self, model: Value, node: ast.Call, frame: Frame) -> Value:
         """What nn.DataParallel makes of a model."""
-        self.found.in_parallel |= {thing for thing in model.only(Module) if isinstance(thing, Module)}
+        modules = {thing for thing in model.only(Module) if isinstance(thing, Module)}
+        self.found.in_parallel |= modules
+        for module in modules:
+            self.made_parallel.setdefault(module, {})[node] = frame.script
         return replace(model, in_parallel=True)
+
+    def unless_without_parallel(self, value: Value, node: ast.expr, frame: Frame) -> Value:
+        """A model that may be in nn.DataParallel, where the program's conditions say that it is not."""
+        modules = [thing for thing in value.only(Module) if isinstance(thing, Module)]
+        return replace(value, in_parallel=False) if self._is_without(modules, node, frame) else value
+
+    def _is_without(self, modules: Iterable[Module], node: ast.expr, frame: Frame) -> bool:
+        made = [(script, call) for each in modules for call, script in self.made_parallel.get(each, {}).items()]
+        return is_without_parallel(frame.script, node, made)
 
     def copies_to_devices(self, model: Value, node: ast.Call, frame: Frame) -> None:
         """A model is copied by hand, `torch.nn.parallel.replicate(model, devices)`, to be called instead of it."""
@@ -38,10 +51,10 @@ class ParallelStates(State):
         """A method is called, of a model or of what holds one: its keys have `module.` in them, or begin with it."""
         if name not in _KEYED:
             return
-        held = {holder for part in self.found.in_parallel for holder in _holders(part)}
+        held = {part for part in self.found.in_parallel if not owner.things.isdisjoint(_holders(part))}
         if owner.in_parallel:
             self.found.parallel_keys[node] = (frame.script, True)
-        elif not held.isdisjoint(owner.things):
+        elif held and not self._is_without(held, node.func, frame):
             self.found.parallel_keys.setdefault(node, (frame.script, False))
 
     def asks_for_parallel(self, name: str, owner: Value, node: ast.expr, frame: Frame) -> None:

@@ -182,6 +182,7 @@ class State:
         self.computed: dict[object, Computed] = {}  # what forwards of layers have given back
         self.attributes_set = 0  # how often an attribute of a network or of an object got another value
         self.undecided_when_made: dict[Module, int] = {}  # of these, in how many branches that may not be taken
+        self.made_parallel: dict[Module, dict[ast.Call, Script]] = {}  # where nn.DataParallel takes models
         self.loaded: set[Module] = set()  # networks that have got the numbers of others
         self.in_training_mode: set[Module] = set()  # networks that were called so
         self.vague_containers: set[Module] = set()  # that have got something which is not seen

@@ -71,6 +71,68 @@ def test_checkpoints_that_know_nothing_of_nn_data_parallel(made: str, after: str
     assert checkpoints(made, after) == []
 
 
+WHERE = "cuda = torch.cuda.is_available()\nmodel = Net().cuda()\nif cuda:\n    model = nn.DataParallel(model)\n"
+WAYS = "if {}:\n    state = model.module.state_dict()\nelse:\n    state = model.state_dict()\n"
+PICKLES = "torch.save({{'net': model.module if {} else model}}, 'net.pt')\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "after"),
+    [
+        (WHERE, WAYS.format("cuda")),
+        (WHERE, PICKLES.format("cuda")),
+        (WHERE, "torch.save(model if not cuda else model.module, 'net.pt')\n"),
+        (
+            WHERE,
+            "def keys():\n    if cuda:\n        return model.module\n    return model.state_dict()\n\n\nkeys()\n",
+        ),
+        (PARALLEL, PICKLES.format("isinstance(model, (nn.DataParallel, Net))")),
+        (PARALLEL, WAYS.format("hasattr(model, 'module')")),
+        (
+            WHERE.replace("if cuda", "if torch.cuda.device_count() > 1 and cuda"),
+            WAYS.format("torch.cuda.device_count() > 1"),
+        ),
+        (
+            WHERE.replace("model = nn.DataParallel(model)", "model.head = nn.DataParallel(model.head)"),
+            f"if not cuda:\n    {KEYS}",
+        ),
+    ],
+)
+def test_a_condition_says_that_there_is_no_nn_data_parallel(made: str, after: str) -> None:
+    assert checkpoints(made, after) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "after", "says"),
+    [
+        (PARALLEL + "cuda = False\n", WAYS.format("cuda"), "begin with"),
+        (WHERE, KEYS, "begin with"),
+        (WHERE, WAYS.format("cuda and model.training"), "begin with"),
+        (WHERE + "other = len(sys.argv) > 1\n", PICKLES.format("other"), "pickles the whole"),
+        (WHERE + "cuda = False\n", WAYS.format("cuda"), "begin with"),
+        (
+            WHERE + "if len(sys.argv) > 1:\n    model = nn.DataParallel(model)\n",
+            PICKLES.format("cuda"),
+            "pickles the whole",
+        ),
+        (
+            WHERE,
+            "def save(cuda):\n    torch.save(model.module if cuda else model, 'net.pt')\n\n\nsave(False)\n",
+            "pickles",
+        ),
+        (WHERE, WAYS.format("not cuda").replace(".module", ""), "begin with"),
+        (
+            WHERE.replace("if cuda", "if torch.cuda.device_count() > 1 or cuda"),
+            WAYS.format("cuda"),
+            "begin with",
+        ),
+    ],
+)
+def test_a_condition_that_says_nothing_of_nn_data_parallel(made: str, after: str, says: str) -> None:
+    [said] = checkpoints("import sys\n" + made, after)
+    assert says in said
+
+
 def test_the_keys_that_another_file_saves() -> None:
     saves, entry = Path("saves.py"), Path("train.py")
     code = training().replace(MODEL, "import saves\n" + MODEL + "model = nn.DataParallel(model)\n", 1)
