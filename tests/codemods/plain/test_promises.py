@@ -44,6 +44,24 @@ def test_a_last_batch_that_is_left_out_has_enough_samples() -> None:
     assert statistics.startswith("BatchNorm takes")
 
 
+@pytest.mark.parametrize(
+    ("given", "target", "twice"),
+    [
+        ("shuffle=True, drop_last=True", "cpu", False),
+        ("shuffle=True, **dict(drop_last=True)", "cpu", True),
+        ("shuffle=True, drop_last=False", "cpu", True),
+        ("shuffle=True, drop_last=len(sys.argv) > 1", "cpu", True),
+        ("shuffle=True, drop_last=True", "ignite", True),
+    ],
+)
+def test_samples_come_twice_unless_the_sampler_leaves_the_last_ones_out(given: str, target: str, twice: bool) -> None:
+    source = "import sys\n" + SOURCE.replace("shuffle=True", given)
+    found = convert({PATH: source}, target, style="plain")[PATH]
+    said = next(each.message for each in found.findings if each.rule == "DDP611")
+    assert ("come twice in an epoch" in said) is twice and ("none comes twice" in said) is not twice
+    assert twice or "shuffle=True, drop_last=True)" in found.code
+
+
 @pytest.mark.parametrize(("size", "is_said"), [("2", True), ("64", False)])
 def test_a_batch_that_many_ranks_divide_to_nothing(size: str, is_said: bool) -> None:
     source = SOURCE.replace("batch_size=8, shuffle", f"batch_size={size}, shuffle")

@@ -13,6 +13,7 @@ from ...facts.flow.own_sizes import multiplies
 from ...facts.flow.program import Program
 from ...facts.flow.size_in_numbers import computed_with
 from ...facts.flow.small_batches import smallest
+from ...facts.keyword_dictionaries import drops_last
 from ...facts.named_devices import names_gpu
 from ...facts.pooled_norms import pooled_norms
 from ...facts.script import Script
@@ -38,8 +39,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         RULE.id,
         "warning",
         line,
-        "the ranks draw their samples in the order of DistributedSampler, not in that of one process; up to W - 1 of "
-        "them come twice in an epoch, and a batch size that W ranks do not divide is rounded down",
+        "the ranks draw their samples in the order of DistributedSampler, not in that of one process; "
+        f"{_twice(program, target)}, and a batch size that W ranks do not divide is rounded down",
         "none needed; --style exact keeps the order",
     )
     of_all = program.followed.found.joined and multiplies(program.scripts, program.followed.found)
@@ -130,6 +131,13 @@ def _of_numbers(script: Script, node: ast.expr, line: int, per_process: bool) ->
         return Finding(RULE.id, "warning", line, message, "divide by the batch size of all ranks there")
     message = f"{where}: it is another one where W does not divide that, since the batches are smaller then"
     return Finding(RULE.id, "warning", line, message, "choose a batch size that W divides")
+
+
+def _twice(program: Program, target: Target) -> str:
+    """How many samples come twice: none, where the sampler itself leaves out the last ones, as the loader does."""
+    drops = all(drops_last(each.script, each.call) for each in program.followed.found.training)
+    left_out = drops and not target.words.loader  # an engine's own sampler is not told
+    return "with drop_last=True none comes twice" if left_out else "up to W - 1 of them come twice in an epoch"
 
 
 def _pooled(program: Program, line: int) -> Iterator[Finding]:
