@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from ..script import Script
+from ..without_gradient import runs_without_gradient
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 # Of a parameter, what has no gradient, or is no number.
@@ -13,6 +14,10 @@ _APART = frozenset(
     {"data", "grad", "requires_grad", "requires_grad_", "numel", "nelement", "size", "shape", "dim", "ndim", "detach"}
     | {"device", "dtype", "is_cuda", "is_leaf", "register_hook", "element_size"}
 )
+# What is read of a tensor, and carries no gradient on.
+_READ = frozenset({"item", "tolist", "detach", "data", "numpy"})
+_READS = frozenset({"float", "int", "bool", "str", "print"})
+_OF_TENSORS = frozenset({"sum", "max", "min", "abs", "list", "tuple"})
 
 
 def penalizes(scripts: Iterable[Script]) -> bool:
@@ -42,7 +47,7 @@ def _computes(script: Script, target: ast.expr, done: list[ast.AST]) -> bool:
     last = target.elts[-1] if isinstance(target, ast.Tuple) else target  # of a name and a parameter
     names = {each.id for each in ast.walk(last) if isinstance(each, ast.Name)}
     uses = [each for part in done for each in ast.walk(part) if isinstance(each, ast.Name) and each.id in names]
-    return any(_is_computed_with(script, use) for use in uses)
+    return any(_is_computed_with(script, use) and not _is_only_read(script, use) for use in uses)
 
 
 def _is_computed_with(script: Script, use: ast.Name) -> bool:
@@ -52,3 +57,24 @@ def _is_computed_with(script: Script, use: ast.Name) -> bool:
         return parent.attr not in _APART and isinstance(script.parents[parent], ast.Call)
     last = ast.unparse(parent.func).rpartition(".")[2] if isinstance(parent, ast.Call) else ""
     return isinstance(parent, ast.BinOp) or last in ("norm", "abs", "pow", "sum")
+
+
+def _is_only_read(script: Script, use: ast.expr) -> bool:
+    """Whether what is computed with a parameter is a number in the end, or shown, and no part of a loss:
+    `p.norm().item()`, `print(p.abs().max())`."""
+    child: ast.AST = use
+    for parent in script.ancestors(use):
+        if isinstance(parent, ast.Attribute) and parent.attr in _READ:
+            return True
+        if isinstance(parent, ast.FormattedValue | ast.Compare):
+            return True
+        if isinstance(parent, ast.Call) and child is not parent.func:
+            name = script.qualified(parent.func)
+            if name in _READS:
+                return True
+            if name not in _OF_TENSORS and not name.startswith("torch."):
+                break
+        elif isinstance(parent, ast.stmt | ast.Lambda | ast.NamedExpr):
+            break
+        child = parent
+    return runs_without_gradient(script, use)

@@ -33,10 +33,32 @@ model = Net()
         ("for p in model.parameters():\n    p.grad.clamp_(-1, 1)\n    p.data.mul_(2)", False),
         ("nn.utils.clip_grad_norm_(model.parameters(), 1)", False),
         ("for n, p in model.named_parameters():\n    if p.grad is None:\n        seen.add(n.split('.')[0])", False),
+        ("print([p.norm().item() for p in model.parameters()])", False),
+        ("print(sum(p.double().sum() for p in model.parameters()).item())", False),
+        ("print(torch.stack([p.norm() for p in model.parameters()]).norm().tolist())", False),
+        ("seen = {n: float(p.abs().mean()) for n, p in model.named_parameters()}", False),
+        ("for n, p in model.named_parameters():\n    print(f'{n}: {p.norm()}', p.sum())", False),
+        (
+            "with torch.no_grad():\n    for p in model.parameters():\n        p.mul_(2)\n        total = (p * p).sum()",
+            False,
+        ),
+        ("sparse = sum((p.abs() > 0.1).sum() for p in model.parameters())", False),
+        ("loss = sum(p.norm() / p.norm().item() for p in model.parameters())", True),
+        ("loss = sum((p.abs() > 0.1) * p.pow(2) for p in model.parameters())", True),
+        ("for p in model.parameters():\n    print((n := p.norm()).item())\n    loss = loss + n", True),
+        ("for p in model.parameters():\n    print(penalty(p.norm()).item())", True),
+        ("for p in model.parameters():\n    n = p.norm()\n    print(n.item())\n    loss = loss + n", True),
+        ("with torch.enable_grad():\n    loss = sum(p.norm() for p in model.parameters())", True),
     ],
 )
 def test_parameters_that_are_computed_with(source: str, penalty: bool) -> None:
     assert penalizes([script_of(f"import torch\n{source}\n")]) is penalty
+
+
+def test_parameters_that_are_only_shown() -> None:
+    source = training().replace("model = nn.Linear(4, 3)\n", UNUSED, 1)
+    result = plain(source + "print([p.norm().item() for p in model.parameters()])\n")
+    assert not refusals(result) and "find_unused_parameters=True" in result.code
 
 
 @pytest.mark.parametrize("penalty", ["", " + 0.1 * sum(p.abs().sum() for p in model.parameters())"])
