@@ -118,3 +118,25 @@ def test_an_evaluation_that_stays_whole_is_said_where_one_call_makes_all_loaders
     result = plain(head + LOOP.format(loss=CE, step="optimizer.step()") + EVALUATION.format(adds=adds, shown="total"))
     assert not refusals(result)
     assert any("every rank evaluates all of it" in each for each in notes(result)) is reason
+
+
+FEW = "fewer samples than ranks"
+
+
+@pytest.mark.parametrize(
+    ("begins", "added", "shown", "said"),
+    [
+        ("0.0", "torch.sum(model(x).argmax(1) == y)", "correct.double() / 2", True),
+        ("0", "F.cross_entropy(model(x), y, reduction='sum')", "correct / 2", True),
+        ("0", "(model(x).argmax(1) == y).sum()", "correct / 2", False),
+        ("0", "(model(x).argmax(1) == y).sum().item()", "correct / 2", False),
+        ("torch.zeros(1)", "(model(x).argmax(1) == y).sum()", "correct.item()", False),
+    ],
+)
+def test_a_rank_without_samples_that_would_have_no_tensor(begins: str, added: str, shown: str, said: bool) -> None:
+    """Training goes on as before: each of its ranks has samples."""
+    adds = f"correct = {begins}\nfor x, y in test_loader:\n    correct += {added}\nprint({shown})\n"
+    result = plain(training(after=adds))
+    found = [each for each in result.findings if each.rule == "DDP604"]
+    assert [FEW in each.message and "`correct`" in each.message for each in found] == [True] * said
+    assert "sampler=range(dist.get_rank()" in result.code and not refusals(result)

@@ -31,6 +31,41 @@ def is_of_last_turn(script: Script, loop: ast.AST, name: str) -> bool:
     return any(not _goes_on(script.parents[each], name) for each in stores if each.id == name)
 
 
+@lru_cache(maxsize=KEPT)
+def needs_a_turn(script: Script, loop: ast.AST, name: str) -> bool:
+    """Whether a variable is a number of Python until the first turn of a loop adds a tensor to it, and has to be a
+    tensor after it: it is asked for what numbers do not have, `correct.double()`, or may be of another type than they.
+
+    Counts, `correct += (out == y).sum()`, are of the type of the 0 that they begin with.
+    """
+    scope = script.scope(loop)
+    names = [node for node in script.find(ast.Name) if node.id == name and script.scope(node) is scope]
+    given = [script.statement(node) for node in names if isinstance(node.ctx, ast.Store) and _is_before(node, loop)]
+    begins = [_number(each.value) for each in given if isinstance(each, ast.Assign)]
+    inside = set(ast.walk(loop))
+    adds = [each for each in map(script.parents.get, names) if each in inside and isinstance(each, ast.AugAssign)]
+    if not begins or begins[-1] is None:
+        return False
+    asked = any(isinstance(script.parents[node], ast.Attribute) for node in names if _is_before(loop, node))
+    return asked or not (begins[-1] is int and adds and all(_is_count(each.value) for each in adds))
+
+
+def _number(node: ast.expr) -> type | None:
+    """Whether an expression is a number, or several, that are written out: of which type; None for others."""
+    values = node.elts if isinstance(node, ast.Tuple) else [node]
+    types = {type(each.value) if isinstance(each, ast.Constant) else None for each in values}
+    return next((each for each in (float, int) if each in types and types <= {float, int}), None)
+
+
+def _is_count(node: ast.expr) -> bool:
+    """Whether it is the number of elements for which something holds: `(out == y).sum()`, `torch.sum(out.eq(y))`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "sum":
+        return False
+    of = node.args[0] if node.args else node.func.value
+    asks = isinstance(of, ast.Call) and isinstance(of.func, ast.Attribute) and of.func.attr in ("eq", "ne")
+    return (asks or isinstance(of, ast.Compare)) and not node.keywords
+
+
 def begins_in(loop: ast.AST, adds: ast.AugAssign | ast.Assign) -> bool:
     """Whether what a statement adds up begins anew in each turn of a loop: `loss = 0`, and in a loop `loss += …`."""
     body = loop.body if isinstance(loop, ast.For | ast.While) else []

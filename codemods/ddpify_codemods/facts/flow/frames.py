@@ -244,7 +244,8 @@ class FlowFacts:
     those where they are not, as in evaluations; not_weighed: what makes losses that are called in another way, too.
     deferred: where a meter makes a number in a loop that ranks go through unequally often, a problem unless it is
     brought together where it is read. by_batches: where numbers of every W-th batch are brought together, by
-    expressions or by what AfterLoop names; a problem where others are, too. of_loaders: where the data set or the
+    expressions or by what AfterLoop names; a problem where others are, too. needs_sample: the loops that make a tensor
+    of a number, by its name, where a rank has a sample of these loaders. of_loaders: where the data set or the
     sampler of loaders is read. labelled: the calls of models that train, and compute their losses themselves as means
     over labels that count, with what a batch has of these. full_batches: where the batch size of a loader is that of a
     rank; size_owners: the objects of which it is an attribute; batch_numbers: what it is, where that is known.
@@ -378,6 +379,7 @@ class FlowFacts:
     not_weighed: set[ast.Call] = field(default_factory=set)
     deferred: dict[ast.expr, set[Problem]] = field(default_factory=dict)
     by_batches: dict[object, set[Problem]] = field(default_factory=dict)
+    needs_sample: dict[tuple[Script, ast.AST, str], set[Loader]] = field(default_factory=dict)
     of_loaders: dict[ast.Attribute, set[Loader]] = field(default_factory=dict)
     labelled: dict[ast.Call, tuple[Script, str]] = field(default_factory=dict)
     terms: set[ast.expr] = field(default_factory=set)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..called_modules import last_name
 from ..effects import effects
 from ..meters import is_made
-from .after_loops import is_of_last_turn
+from .after_loops import is_of_last_turn, needs_a_turn
 from .frames import (
     AfterLoop,
     Frame,
@@ -119,6 +119,8 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         is_number = value.host and not value.array and form == "number"
         missing = _NO_TENSOR.format(name) if form == "number" and not value.array else _NOTHING
         self.by_batches_too((owner.script, at, name), loop, loaders, "" if is_number else missing, frame)
+        if form == "number" and not value.host and needs_a_turn(owner.script, loop, name):
+            self.found.needs_sample.setdefault((owner.script, loop, name), set()).update(loaders)
         owner.names[name] = settled(value, in_place=form == "defaultdict")
         for names in self.kept_names:  # it is brought together before these statements
             if names.get(name) is value:

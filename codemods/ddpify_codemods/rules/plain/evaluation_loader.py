@@ -61,6 +61,22 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield from [_changed(script, loader, name, words)] if name else _divided(script, loader, words)
             if (ordered := shared_order(script, loader.call)) is not None:
                 yield Replace(ordered.name, in_other_order(ordered), "evaluate this rank's samples, none twice")
+    yield from _needs_samples(script, followed)
+
+
+def _needs_samples(script: Script, followed: Followed) -> Iterator[Finding]:
+    """Say where a rank that has no sample of a divided evaluation would have a number instead of a tensor."""
+    found: dict[ast.AST, list[str]] = {}
+    for (there, loop, name), loaders in followed.found.needs_sample.items():
+        if is_here(script, there) and any(followed.status.get(each) == "sharded" for each in loaders):
+            found.setdefault(loop, []).append(f"`{name}`")
+    for loop, names in sorted(found.items(), key=lambda each: getattr(each[0], "lineno", 1)):
+        message = (
+            f"with fewer samples than ranks, one of them would have a number in {', '.join(sorted(names))} where the "
+            "others have a tensor, and the run end with an error"
+        )
+        remedy = "none needed where there are as many samples as ranks; `.item()` of what is added would do"
+        yield Finding(RULE.id, "note", getattr(loop, "lineno", 1), message, remedy)
 
 
 def is_used(followed: Followed, loader: Loader) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.after_loops import is_of_last_turn, left_by
+from ddpify_codemods.facts.flow.after_loops import is_of_last_turn, left_by, needs_a_turn
 
 from tests.codemods.checks import script_of
 
@@ -50,3 +50,23 @@ def test_a_comprehension_leaves_nothing() -> None:
 def test_values_of_the_last_turn(body: str, expected: bool) -> None:
     script = script_of(f"for y in loader:\n    {body}\n")
     assert is_of_last_turn(script, script.tree.body[0], "total") is expected
+
+
+@pytest.mark.parametrize(
+    ("begins", "adds", "after", "expected"),
+    [
+        ("n = 0.0", "n += torch.sum(out == y)", "n.double() / 2", True),
+        ("n = 0", "n += torch.sum(out == y)", "n.double() / 2", True),
+        ("n = 0", "n += torch.sum(out == y)", "n / 2", False),
+        ("n = m = 0", "n += out.eq(y).sum()", "float(n)", False),
+        ("n = 0.0", "n += (out == y).sum()", "n / 2", True),
+        ("n, m = 0, 0", "n += loss * len(y)", "n / 2", True),
+        ("n, m = 0, 0", "n = n + loss", "n / 2", True),
+        ("n = torch.zeros(1)", "n += loss", "n.item()", False),
+        ("n = 1.5\nn = torch.zeros(1)", "n += loss", "n.item()", False),
+    ],
+)
+def test_a_number_that_the_first_turn_makes_a_tensor(begins: str, adds: str, after: str, expected: bool) -> None:
+    script = script_of(f"import torch\n{begins}\nfor out, y in loader:\n    {adds}\nprint({after})\n")
+    loop = next(node for node in script.tree.body if isinstance(node, ast.For))
+    assert needs_a_turn(script, loop, "n") is expected
