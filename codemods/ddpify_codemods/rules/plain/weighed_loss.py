@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.bindings import bindings
+from ...facts.flow.own_losses import calls_its_own
 from ...facts.flow.weighing import Weighed
 from ...facts.script import Script
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
@@ -78,6 +79,7 @@ def _is_called_there_alone(script: Script, one: Weighed) -> bool:
     name = _last(one.node.func)
     named = [call for each in program.scripts for call in each.find(ast.Call) if _last(call.func) == name]
     named = [call for call in named if call is not one.made or call is one.node]
+    named = [call for call in named if not calls_its_own(program.scripts, call, one.made)]
     scope = one.script.scope(one.node)
     is_own = isinstance(scope, ast.FunctionDef) and name in bindings(one.script, scope)
     if is_own and isinstance(one.node.func, ast.Name):  # of the function alone
