@@ -8,6 +8,7 @@ from functools import partial
 
 from ..header import main_guard
 from .asserted import ends_the_run, exits, may_be_caught, parts
+from .by_default import holds_by_default
 from .calls import Calls, differs
 from .class_tests import known_ways
 from .exhaustive import is_exhaustive, may_leave
@@ -41,7 +42,7 @@ class Branches(Calls):
             self.block(taken, frame)
             returns = bool(taken) and isinstance(taken[-1], ast.Return)
             frame.left |= returns and frame.script.parents[node] is frame.node
-        elif is_exhaustive(frame.script, node):
+        elif is_exhaustive(frame.script, node) or (self.in_forward and holds_by_default(node, frame)):
             self.block(node.body, frame)
         else:
             ends = leaves(node.body), leaves(node.orelse)
