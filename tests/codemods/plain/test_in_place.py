@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_followed import plain, refusals, training, undivided
+from .test_followed import notes, plain, refusals, training, undivided
 
 BUFFERS = """\
 data = torch.FloatTensor(8, 4)
@@ -86,3 +86,65 @@ def test_a_function_that_changes_its_argument_is_refused() -> None:
 )
 def test_a_sum_that_nothing_else_holds_is_changed_in_place(loss: str, right: bool) -> None:
     assert bool(refusals(plain(training(loss)))) is not right
+
+
+EVALUATED = """\
+total = 0.0
+for x, y in test_loader:
+    {detaches}
+    total += F.cross_entropy(out, y).item()
+print(total / len(test_loader))
+"""
+
+
+@pytest.mark.parametrize(
+    "detaches",
+    [
+        "out = model(x)\n    out.detach_()",
+        "out = model(x).detach_()",
+        "out = model(x)\n    out = out.detach_()",
+        "out = model(x)\n    out.mean().detach_()",
+    ],
+)
+def test_outputs_that_are_detached_in_place_are_divided(detaches: str) -> None:
+    result = plain(training(after=EVALUATED.format(detaches=detaches)))
+    assert not refusals(result) and not notes(result)
+    assert "total = sum_over_ranks(total)" in result.code
+
+
+def test_a_loss_that_is_detached_in_place_is_added_up() -> None:
+    evaluates = "loss = F.cross_entropy(model(x), y)\n    loss.detach_()\n    out = model(x)"
+    result = plain(training(after=EVALUATED.format(detaches=evaluates).replace("F.cross_entropy(out, y)", "loss")))
+    assert not refusals(result) and not notes(result)
+
+
+DETACHED = """\
+other = nn.Linear(3, 3)
+second = torch.optim.SGD(other.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in train_loader:
+        {makes}
+        F.cross_entropy(out, y).backward()
+        optimizer.step()
+        {detaches}
+        F.cross_entropy(other({takes}), y).backward()
+        second.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("makes", "detaches", "takes", "refused"),
+    [
+        ("out = model(x)", "out.detach_()", "out", False),
+        ("out = model(x)", "pass", "out.detach_()", False),
+        ("out = model(x)", "pass", "out", True),  # DistributedDataParallel counts two passes as one
+        ("kept = out = model(x)", "out.detach_()", "kept", True),
+        ("out = model(x)\n        kept = out[:]", "out.detach_()", "kept", True),
+        ("out = model(x)", "out.view(-1).detach_()", "out", True),
+        ("out = model(x)", "out.data.detach_()", "out", True),
+        ("out = model(x)", "if epoch:\n            out.detach_()", "out", True),
+    ],
+)
+def test_a_graph_ends_where_a_tensor_is_detached_in_place(makes: str, detaches: str, takes: str, refused: bool) -> None:
+    result = plain(HEAD + DETACHED.format(makes=makes, detaches=detaches, takes=takes))
+    assert bool(refusals(result)) is refused

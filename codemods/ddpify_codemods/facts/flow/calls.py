@@ -62,7 +62,9 @@ from .whole_calls import measures, shows_each
 from .written_sizes import written_sizes
 
 # What they give back is not differentiated.
-_WITHOUT_GRADIENTS = frozenset({"detach", "item", "tolist", "numpy", "argmax", "argmin", "size", "len", "backward"})
+_WITHOUT_GRADIENTS = frozenset(
+    {"detach", "detach_", "item", "tolist", "numpy", "argmax", "argmin", "size", "len", "backward"}
+)
 
 
 def _makes_tensor(name: str) -> bool:

@@ -14,7 +14,7 @@ from .draws import DRAWING
 from .frames import Frame
 from .libraries import Libraries
 from .operations import of_sizes
-from .values import COUPLES, DRAWN, LOCAL_ROWS, OWN_SHAPE, SAME, Method, Value, cut, join, made_of
+from .values import ADDITIVE, COUPLES, DRAWN, LOCAL_ROWS, OWN_SHAPE, SAME, Method, Value, cut, join, made_of
 
 _OTHERWISE = frozenset({"requires_grad_", "share_memory_", "sum_", "mean_"})
 
@@ -45,6 +45,20 @@ class InPlace(Libraries):
         if name in DRAWING and not owner.is_local and "torch" in self.began & self.drawn:
             return Value("unknown", reason=DRAWN)
         return None
+
+    def detached(self, method: Method, node: ast.Call, frame: Frame) -> Value | None:
+        """What `out.detach_()` leaves of a tensor: what `out.detach()` gives; None where it may have another name, too,
+        by which gradients would still be taken for passing through it."""
+        owner = method.owner
+        if owner.things or owner.kind not in (*LOCAL_ROWS, *ADDITIVE) or not isinstance(node.func, ast.Attribute):
+            return None
+        value, tensor = cut(owner), node.func.value
+        if value == owner or isinstance(tensor, ast.Call):
+            return value
+        if not isinstance(tensor, ast.Name) or has_another_name(tensor, node, frame):
+            return None
+        self.name_changed(tensor, node, owner, value, frame)
+        return value
 
     def changed(self, node: ast.Call, owner: Value, value: Value, frame: Frame) -> None:
         """A tensor is another one afterwards; value: what it is then."""

@@ -105,6 +105,8 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
         if args or keywords:
             self.forgets([method.owner, *args, *keywords.values()])
         found = self.filled(method, node, args)
+        if found is None and method.name == "detach_":
+            found = self.detached(method, node, frame)
         if found is None:
             found = self.method_makes(method, node, args, keywords, frame, alone)
         owner = method.owner
