@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from ..script import Script
 
 # They make no parameters.
-_WITHOUT = frozenset(
+WITHOUT_PARAMETERS = frozenset(
     {"numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn", "PIL", "cv2", "skimage", "nltk", "seqeval", "yaml"}
     | {"tqdm", "tensorboard", "tensorboardX", "wandb", "torchmetrics", "datasets", "tokenizers"}
 )
 # Of transformers, all of whose parameters are trained unless somebody freezes them.
 _TRAINED = ("Albert", "Bert", "DistilBert", "Electra", "GPT2", "Roberta", "SequenceSummary", "XLNet")
 _NO_MODEL = ("Tokenizer", "TokenizerFast", "Config", "AdamW", "Adafactor", "FeatureExtractor", "ImageProcessor")
-_LOADS = frozenset({"torch.load", "torch.jit.load", "torch.hub.load"})
+LOADS = frozenset({"torch.load", "torch.jit.load", "torch.hub.load"})
 
 
 def may_begin_frozen(scripts: Sequence[Script]) -> bool:
@@ -34,10 +34,10 @@ def _makes_frozen(script: Script, call: ast.Call, own: set[str]) -> bool:
     if name.endswith(("Embedding.from_pretrained", "EmbeddingBag.from_pretrained")):
         return not any(word.arg == "freeze" and _is(word.value, False) for word in call.keywords)
     imported = {each.partition(".")[0] for each in script.imported.values()}
-    if package not in imported or package in sys.stdlib_module_names | _WITHOUT | own:
+    if package not in imported or package in sys.stdlib_module_names | WITHOUT_PARAMETERS | own:
         return False
     if package == "torch":
-        return name in _LOADS and not _is_state(script, call)
+        return name in LOADS and not is_state(script, call)
     if package == "torchvision":
         return rest.startswith(("models.detection", "models.quantization", "models.get_model"))
     if package == "transformers" and rest:
@@ -46,7 +46,7 @@ def _makes_frozen(script: Script, call: ast.Call, own: set[str]) -> bool:
     return True
 
 
-def _is_state(script: Script, call: ast.Call) -> bool:
+def is_state(script: Script, call: ast.Call) -> bool:
     """Whether what is loaded is numbers of a network, not one: `state = torch.load(path)`, `state["model"]`."""
     parent = script.parents[call]
     if not isinstance(parent, ast.Assign) or not isinstance(parent.targets[0], ast.Name):
