@@ -9,6 +9,7 @@ from ddpify_codemods.rules.plain.logged import answers, guarded, is_kept_for, is
 from ddpify_codemods.styles import in_program
 
 from tests.codemods.checks import node_of, script_of, sources_of
+from tests.codemods.plain.test_followed import plain, refusals, training
 
 HEAD = """\
 import wandb
@@ -75,3 +76,34 @@ def test_the_method_that_is_called(source: str, kept: bool, called: str | None) 
 def test_what_a_logger_keeps_is_read_for_a_method(source: str, expected: bool) -> None:
     script = script_of(source)
     assert is_kept_for(script, node_of(script, "run.config")) is expected
+
+
+LOGS = """\
+writer.add_scalar("loss", loss.item(), i)
+writer.add_images("first", x[:3], i)
+{between}
+writer.add_images("second", x[:3] + x[3:], i)
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "gathers"),
+    [
+        ("writer.add_scalar('i', i)", 1),
+        ("torch.save(i, 'i.pt')", 1),
+        ("x += 1", 2),
+        ("x = x + 1", 2),
+        ("i += 1", 2),
+        ("if i:\n    x.zero_()", 2),
+        ("x.zero_()", 2),
+    ],
+)
+def test_statements_that_log_one_behind_the_other_share_what_is_brought_together(between: str, gathers: int) -> None:
+    step = LOGS.format(between=between).rstrip().replace("\n", "\n        ")
+    source = training(step=f"i = 1\n        {step}").replace("for epoch", f"{HEAD.splitlines()[3]}\nfor epoch", 1)
+    result = plain("from torch.utils.tensorboard import SummaryWriter\n" + source)
+    assert not refusals(result)
+    assert result.code.count("= whole_batch(x)") == gathers
+    shown = result.code.partition('"second", ')[2].partition(", i)")[0]
+    name = "whole_x" if gathers == 1 else "whole_x_"
+    assert shown == f"{name}[:3] + {name}[3:]"

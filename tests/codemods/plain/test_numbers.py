@@ -105,7 +105,7 @@ def test_lists_of_two_names_are_both_brought_together(other: str) -> None:
     ("read", "brought"),
     [
         ("print(max(samples))", "max(whole_batch(samples))"),
-        ("print(samples[0])", "whole_batch(samples)[0]"),
+        ("print(samples[1])", "whole_batch(samples)[1]"),
         ("print(sorted(samples))", "sorted(whole_batch(samples))"),
         ("print(samples[:5])", None),
         ("first = samples[:5]\nprint(first)", None),

@@ -67,9 +67,11 @@ class Named(Dataset):
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        ("x[0]", "whole_batch(x)[0]"),
-        ("y[0].item()", "whole_batch(y)[0].item()"),
-        ("x[0].mean()", "whole_batch(x)[0].mean()"),
+        ("x[1]", "whole_batch(x)[1]"),
+        ("y[1].item()", "whole_batch(y)[1].item()"),
+        ("x[1].mean()", "whole_batch(x)[1].mean()"),
+        ("x[0:2]", "whole_batch(x)[0:2]"),
+        ("x[::2]", "whole_batch(x)[::2]"),
         ("y[-1]", "whole_batch(y)[-1]"),
         ("x[random.randint(0, 3)]", "whole_batch(x)[random.randint(0, 3)]"),
         ("x[(y > 0).sum().item()]", "whole_batch(x)[sum_over_ranks((y > 0).sum().item())]"),
@@ -82,7 +84,35 @@ def test_the_first_sample_is_that_of_the_batch_of_all_ranks(shown: str, expected
     assert "all_gather_object" not in result.code
 
 
-@pytest.mark.parametrize("shown", ['batch["name"][0]', 'batch["name"][:2]', 'batch["name"]'])
+@pytest.mark.parametrize(
+    "shown", ["x[0]", "y[0].item()", "x[0].mean()", "x[0, :2]", "x[0][1]", "x[:1]", "x[0:1]", "x[:1, 2]"]
+)
+@pytest.mark.parametrize(
+    "step",
+    ["print({shown})", "print(1, {shown}, sep=' ')", "torch.save({shown}, 'x.pt')", "writer.add_scalar('x', {shown})"],
+)
+def test_the_first_sample_of_all_is_that_of_rank_0_where_it_shows_it(step: str, shown: str) -> None:
+    head = "from torch.utils.tensorboard import SummaryWriter\n\nwriter = SummaryWriter()\n" if "writer" in step else ""
+    source = training(step=step.format(shown=shown)).replace("train_loader =", f"{head}train_loader =", 1)
+    result = plain(source)
+    assert not refusals(result) and "whole_batch" not in result.code
+    assert step.format(shown=shown) in result.code
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("if x[0].sum() > 1: optimizer.step()", "if whole_batch(x)[0].sum() > 1:"),
+        ("best = max(best, x[0].sum().item())", "whole_batch(x)[0].sum().item()"),
+        ("print(x[0], file=open('x', 'a'))", "whole_batch(x)[0]"),
+    ],
+)
+def test_the_first_sample_by_which_ranks_decide_is_sent_to_all(step: str, expected: str) -> None:
+    result = plain(training(step=step).replace("for epoch", "best = 0\nfor epoch", 1))
+    assert refusals(result) or expected in result.code or "if dist.get_rank() == 0" in result.code
+
+
+@pytest.mark.parametrize("shown", ['batch["name"][1]', 'batch["name"][:2]', 'batch["name"]'])
 def test_texts_of_a_batch_are_brought_together_as_objects(shown: str) -> None:
     source = training(step=f"print({shown})").replace("for x, y in train_loader", "for batch in train_loader")
     source = source.replace("model(x), y", 'model(batch["image"]), batch["label"]')

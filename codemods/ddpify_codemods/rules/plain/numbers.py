@@ -7,6 +7,7 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
 
 from ...facts.called_modules import last_name
 from ...facts.flow.batches import sure_size
@@ -89,9 +90,10 @@ def reduces(script: Script) -> bool:
     found = followed.found
     if any(is_here(script, there) for there in followed.evaluated.values()) or _weighs(script) or joins(script):
         return True
-    read = ((each.script, each.kind) for reductions in found.reductions.values() for each in reductions)
+    read = ((node, each) for node, reductions in found.reductions.items() for each in reductions)
     return any(is_here(script, each.script) for each in found.after) or any(
-        is_here(script, other) and kind != "size" for other, kind in read
+        is_here(script, each.script) and each.kind != "size" and not _has_rank_0(script, node, {each.kind})
+        for node, each in read
     )
 
 
@@ -99,7 +101,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Reduce variables after the loops that add them up, and numbers that are read within."""
     found = program_of(script).followed.found
     kinds = {"mean"} if _weighs(script) else set[str]()
-    taken = {name.id for name in script.find(ast.Name)}
+    named = _Named({name.id for name in script.find(ast.Name)})
     mixed: set[ast.For] = set()
     deferred = {node for meter in meters(program_of(script).scripts, found) for node in meter.reductions}
     for each in sorted(found.after, key=lambda one: (one.at.lineno, one.name)):
@@ -112,7 +114,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield _after(each, keys, asked[1] if asked else "", unsized, target.words)
     for node, reductions in sorted(found.reductions.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
         (script_of, kind), *others = {(each.script, each.kind) for each in reductions}
-        if not is_here(script, script_of):
+        if not is_here(script, script_of) or _has_rank_0(script, node, {each.kind for each in reductions}):
             continue
         also_same = _is_read_same(script, node, found)
         asked = asked_at(script, node) if also_same and kind != "mean" and target.words.name == "torch" else None
@@ -148,7 +150,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             message = f"`{ast.unparse(node)}` is brought together from all ranks, and only rank 0 comes here"
             yield Finding(RULE.id, "refused", node.lineno, message, "compute it in a line before")
         elif kind != "size" and is_alone:
-            yield from _named(script, statement, node, kind, taken, trains, target.words)
+            yield from _named(script, statement, node, kind, named, trains, target.words)
         else:
             yield _replaced(script, node, kind, trains, target.words)
     for loop in sorted(mixed, key=lambda each: each.lineno):
@@ -156,6 +158,28 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Insert(loop, told_before(script, loop), message, modules=(*target.words.imports, *SAMPLER))
     yield from _full_batches(script, target)
     yield from _helpers(script, kinds, target)
+
+
+def _has_rank_0(script: Script, node: ast.expr, kinds: set[str]) -> bool:
+    """Whether rank 0 alone shows, writes or logs the first sample of a batch, which is that of its own part."""
+    taken = script.parents[node]
+    if kinds != {"rows"} or not isinstance(taken, ast.Subscript) or taken.value is not node:
+        return False
+    place = taken.slice.elts[0] if isinstance(taken.slice, ast.Tuple) and taken.slice.elts else taken.slice
+    if isinstance(place, ast.Slice):
+        bounds = [each and ast.unparse(each) for each in (place.lower, place.upper, place.step)]
+        is_first = bounds[0] in (None, "0") and bounds[1:] == ["1", None]
+    else:
+        is_first = ast.unparse(place) == "0"
+    statement = script.statement(node)
+    return is_first and (is_logged(script, statement) or is_of_rank_0(script, node) or _prints(script, statement))
+
+
+def _prints(script: Script, statement: ast.stmt) -> bool:
+    """Whether a statement only prints, which is seen of rank 0 alone."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    is_print = isinstance(call, ast.Call) and script.qualified(call.func) == "print"
+    return is_print and all(word.arg in ("sep", "end", "flush") for word in call.keywords)  # type: ignore[union-attr]
 
 
 def _is_read_same(script: Script, node: ast.AST, found: FlowFacts) -> bool:
@@ -226,22 +250,51 @@ def _asked_after(script: Script, each: AfterLoop, words: Words) -> tuple[ast.For
     return asked_at(script, mixed[0])
 
 
+@dataclass
+class _Named:
+    """The names that a file has, and those that numbers get which are brought together before a statement: by what
+    they are, with the statement."""
+
+    taken: set[str]
+    given: dict[str, tuple[str, ast.stmt]] = field(default_factory=dict)
+
+
 def _named(
-    script: Script, statement: ast.stmt, node: ast.expr, kind: str, taken: set[str], trains: str, words: Words
+    script: Script, statement: ast.stmt, node: ast.expr, kind: str, named: _Named, trains: str, words: Words
 ) -> Iterator[Edit]:
-    """Bring a number together before a statement to which only rank 0 comes."""
+    """Bring a number together before a statement to which only rank 0 comes, or before others in front of it."""
+    source = _source(script, node, words)
+    unsized = node in program_of(script).followed.found.unsized
+    value = _brought_together(script, node, kind, _as_list(script, node, str(source), kind, unsized))
+    value += f" if {trains} else {source}" if trains else ""
+    known = named.given.get(value)
+    if known is not None and _only_logs_between(script, known[1], statement):
+        yield Replace(node, known[0], "")
+        return
     prefix = {"mean": "mean", "rows": "whole"}.get(kind, "sum")
     base = next((part.id for part in ast.walk(node) if isinstance(part, ast.Name)), "number")
     name = f"{prefix}_{base}"
-    while name in taken or name in FUNCTIONS.values():
+    while name in named.taken or name in FUNCTIONS.values():
         name += "_"
-    taken.add(name)
-    source = _source(script, node, words)
-    unsized = node in program_of(script).followed.found.unsized
-    code = f"{name} = {_brought_together(script, node, kind, _as_list(script, node, str(source), kind, unsized))}"
-    code += f" if {trains} else {source}" if trains else ""
-    yield Insert(statement, code, "bring it together from all ranks", modules=words.imports)
+    named.taken.add(name)
+    named.given[value] = name, statement
+    yield Insert(statement, f"{name} = {value}", "bring it together from all ranks", modules=words.imports)
     yield Replace(node, name, "")
+
+
+def _only_logs_between(script: Script, first: ast.stmt, last: ast.stmt) -> bool:
+    """Whether a statement, those behind it and another one only log or write, so that nothing changes in between."""
+    block = _block(script, first)
+    if last not in block:
+        return False
+    between = block[block.index(first) : block.index(last)]
+    return first is last or (bool(between) and all(is_logged(script, each) for each in between))
+
+
+def _block(script: Script, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements that one stands among."""
+    lists = (getattr(script.parents[statement], name, ()) for name in ("body", "orelse", "finalbody"))
+    return next(([*each] for each in lists if isinstance(each, list) and statement in each), [])
 
 
 def _source(script: Script, node: ast.expr, words: Words) -> str | None:
