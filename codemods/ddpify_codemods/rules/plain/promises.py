@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.batch_norm import asked_for
 from ...facts.called_modules import last_name
 from ...facts.earlier_samples import own_generators
 from ...facts.flow.batches import sure_size
@@ -16,6 +17,7 @@ from ...facts.flow.small_batches import smallest
 from ...facts.keyword_dictionaries import drops_last
 from ...facts.named_devices import names_gpu
 from ...facts.pooled_norms import pooled_norms
+from ...facts.reach import inside
 from ...facts.script import Script
 from ...facts.seeds import fixed_worker_seeds
 from ...plain_words import TORCH
@@ -25,6 +27,7 @@ from .seeds import unseeded
 from .words import names_something, normalizes, program_of
 from .wrapper import synchronized
 
+_ALONE = "also where that of one process has several"
 _FEW = 8  # a batch of so many is divided by the GPUs of a machine
 
 
@@ -75,7 +78,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
         drops = all(map(sure_size, program.followed.found.training))
         if not drops and names_something(program, "BatchNorm1d") and _may_make(program, "BatchNorm1d"):
-            message = "where a rank's last batch has one sample, BatchNorm1d ends with an error, as in one process"
+            message = f"where a rank's last batch has one sample, BatchNorm1d ends with an error, {_ALONE}"
             yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
         elif not drops:
             yield from _pooled(program, line)
@@ -147,20 +150,20 @@ def _pooled(program: Program, line: int) -> Iterator[Finding]:
     for script, norm, sure in sorted(found, key=lambda each: not each[2])[:1]:
         leaves = "leaves" if sure else "may leave"
         why = f"a pooling {leaves} it one value per channel ({script.path.name}, line {norm.lineno})"
-        message = f"where a rank's last batch has one sample, BatchNorm ends with an error, as in one process: {why}"
+        message = f"where a rank's last batch has one sample, BatchNorm ends with an error, {_ALONE}: {why}"
         yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
 
 
 def _may_make(program: Program, name: str) -> bool:
     """Whether a program comes to where a layer is made, or hands on its class, which may make it."""
     for script in program.scripts:
+        asked = inside(frozenset(asked_for(script)))
         for node in script.find(ast.Name, ast.Attribute):
             call = script.parents[node]
-            if last_name(node) != name or isinstance(call, ast.Attribute):
+            if last_name(node) != name or isinstance(call, ast.Attribute) or node in asked:
                 continue
-            asks = isinstance(call, ast.Call) and script.qualified(call.func) in ("isinstance", "issubclass")
             unused = isinstance(call, ast.Call) and call.func is node and call not in program.followed.found.visits
-            if not asks and not unused:
+            if not unused:
                 return True
     return False
 
