@@ -43,6 +43,13 @@ if isinstance(value, (list, tuple)) and isinstance(value[0], str):
     dist.all_gather_object(parts, value)
     return [text for texts in zip(*parts) for text in texts]
 """
+_SIZES = """\
+shapes = [None] * dist.get_world_size()
+dist.all_gather_object(shapes, part.shape)
+if len(set(shapes)) > 1:
+    raise ValueError(f'samples of several sizes are no batch: {shapes}')
+"""
+_GATHER_OF_ONE_SIZE = _GATHER.replace("parts =", _SIZES + "parts =", 1)
 _DIFFERENTIABLE = (
     "return DifferentiableSum.apply(value)",
     "return DifferentiableSum.apply(value) / dist.get_world_size()",
@@ -69,6 +76,8 @@ _BODIES = frozenset(
         _OF_RANK_0,
         _GATHER,
         _GATHER_TEXTS + _GATHER,
+        _GATHER_OF_ONE_SIZE,
+        _GATHER_TEXTS + _GATHER_OF_ONE_SIZE,
         *_DIFFERENTIABLE,
     }
     | {_IN_EVALUATIONS + each for each in _DIFFERENTIABLE}

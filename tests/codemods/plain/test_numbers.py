@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from ddpify_codemods import convert
 
 from .test_followed import CE, HEAD, LOOP, plain, refusals, training
 
@@ -194,3 +197,30 @@ def test_a_batch_of_one_sample_that_loses_its_dimension_is_said(loader: str, sho
     )
     assert "whole_batch(y" in result.code
     assert any("squeeze() drops the dimension" in each.message for each in result.findings) is said
+
+
+@pytest.mark.parametrize(
+    ("size", "given", "shows", "checked"),
+    [
+        ("1", "per-process", "x.max()", True),
+        ("options.batch_size", "per-process", "x.max()", True),
+        ("8", "per-process", "x.max()", False),
+        ("8", "global", "x.max()", False),
+        ("1", "per-process", "x[0]", False),  # rank 0's
+        ("1", "per-process", "loss.item()", False),
+    ],
+)
+def test_samples_of_several_sizes_end_the_run_where_they_may_be_none_of_a_batch(
+    size: str, given: str, shows: str, checked: bool
+) -> None:
+    """One process loads a picture at a time, of any size: ranks would wait for ever for what has another one."""
+    parses = "import argparse\n\nparser = argparse.ArgumentParser()\n"
+    parses += 'parser.add_argument("--batch_size", type=int, default=1)\noptions = parser.parse_args()\n'
+    source = training(step=f"print({shows})").replace("batch_size=8", f"batch_size={size}", 1)
+    code, path = f"{parses if 'options' in size else ''}{source}", Path("train.py")
+    result = convert({path: code}, "cpu", style="plain", per_process=given == "per-process")[path]
+    assert not refusals(result)
+    assert ("if len(set(shapes)) > 1:" in result.code) is checked
+    assert any("have to be of one size" in each.message for each in result.findings) is checked
+    back = convert({path: result.code}, "none")[path].code
+    assert "whole_batch" not in back and f"print({shows})" in back

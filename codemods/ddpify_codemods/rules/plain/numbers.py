@@ -13,6 +13,7 @@ from ...facts.called_modules import last_name
 from ...facts.flow.batches import sure_size
 from ...facts.flow.frames import AfterLoop, FlowFacts, Reduction
 from ...facts.flow.shown_parameters import may_be_text
+from ...facts.flow.small_batches import is_one, smallest
 from ...facts.flow.told import is_also_whole
 from ...facts.header import functions_place
 from ...facts.meters import meters
@@ -60,6 +61,14 @@ _TEXTS = """\
         dist.all_gather_object(parts, value)
         return [text for texts in zip(*parts) for text in texts]
 """
+# Of batches of one sample, those of other ranks may have other sizes: what is gathered would never come, or be garbage.
+_SIZES = """\
+    shapes = [None] * {world_size}
+    dist.all_gather_object(shapes, part.shape)
+    if len(set(shapes)) > 1:
+        raise ValueError(f"samples of several sizes are no batch: {{shapes}}")
+"""
+_ONE_SIZE = "`{}` holds the samples of all ranks here, which have to be of one size: else the run ends with an error"
 # A rank may have had no batch: what it adds up is the 0 that it began with, and of no other type.
 _HELPER_OF_BATCHES = '''\
 
@@ -141,6 +150,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if kind == "rows" and _drops_samples(node) and not all(map(sure_size, found.training)):
             message = "where a rank's last batch has one sample, squeeze() drops the dimension of the samples, too"
             yield Finding(RULE.id, "warning", node.lineno, message, "squeeze(1), or drop_last=True where that may be")
+        if kind == "rows" and "rows" not in kinds and _may_have_sizes(script):
+            remedy = "none needed where all samples have one size"
+            yield Finding(RULE.id, "warning", node.lineno, _ONE_SIZE.format(ast.unparse(node)), remedy)
         if kind != "size":
             kinds.add(kind)
         mixed |= {asked[0]} if asked else set()
@@ -187,6 +199,14 @@ def _is_read_same(script: Script, node: ast.AST, found: FlowFacts) -> bool:
     while node not in found.read_same and isinstance(script.parents[node], ast.Tuple | ast.List):
         node = script.parents[node]
     return node in found.read_same
+
+
+def _may_have_sizes(script: Script) -> bool:
+    """Whether each rank may have batches of one sample, as one process has, so that no two samples need one size."""
+    program = program_of(script)
+    found = program.followed.found
+    few = smallest(found, program.scripts)
+    return program.per_process and ((few is not None and few[0] == 1) or any(is_one(e, found) for e in found.training))
 
 
 def _drops_samples(node: ast.expr) -> bool:
@@ -427,6 +447,9 @@ def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert
             if any(is_here(script, found.scripts[node]) for node in found.may_be_texts & found.reductions.keys()):
                 head, end, rest = gather.partition('order of the batch."""\n')
                 gather = head + end + _TEXTS + rest
+            if _may_have_sizes(script):
+                head, end, rest = gather.partition(".contiguous()\n")
+                gather = head + end + _SIZES + rest
             code = gather.format(device=device(target), world_size=words.world_size).rstrip("\n")
             yield _behind_imports(script, code, "a function that takes a batch of all ranks", words)
             continue
