@@ -3384,3 +3384,47 @@ fit(loader, net, torch.optim.SGD(groups, lr=0.1))
 @pytest.mark.parametrize("part", ["Backbone()", "pretrained()"])
 def test_a_network_that_gets_a_part_of_another_one(part: str, ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("def train(")[0] + PARTS.replace("PART", part), ranks, tmp_path)
+
+
+OF_BATCHES = """\
+import math
+
+test_loader = DataLoader(test_set, batch_size=5)
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+decoder = torch.nn.Linear(3, 4)
+second = torch.optim.SGD(decoder.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in train_loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        out.detach_()
+        again = F.mse_loss(decoder(out), x)
+        second.zero_grad()
+        again.backward()
+        second.step()
+        print(loss.item(), again.item(), x[0], y[0].item())
+    psnr = best = 0.0
+    batches = 0
+    for x, y in test_loader:
+        with torch.no_grad():
+            back = decoder(model(x))
+        back.detach_()
+        psnr += (10 * torch.log10(1 / ((back - x) ** 2).mean())).item()
+        best += math.sqrt(F.mse_loss(back, x).item())
+        batches += 1
+    print(psnr / len(test_loader), best / batches)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_numbers_of_batches_and_outputs_that_are_detached_in_place(ranks: int, tmp_path: Path) -> None:
+    trains_alike(
+        HEAD.partition("def train(")[0]
+        + HEAD.partition("print(total / len(loader.dataset), correct)\n")[2]
+        + OF_BATCHES,
+        ranks,
+        tmp_path,
+    )
