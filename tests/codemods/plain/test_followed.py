@@ -114,6 +114,11 @@ def test_a_mean_over_samples_stays_as_it_is(loss: str) -> None:
     assert "        loss.backward()\n" in result.code
 
 
+def test_rows_that_are_not_as_many_of_each_sample() -> None:
+    assert undivided(plain(training("model(x.repeat_interleave(y, 0)).pow(2).mean()")))
+    assert not undivided(plain(training("model(x.repeat_interleave(2, 0)).pow(2).mean()")))
+
+
 @pytest.mark.parametrize(
     "step",
     [

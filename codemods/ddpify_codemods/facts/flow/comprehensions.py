@@ -60,7 +60,8 @@ class Comprehensions(Subscripts):
         coupled = value.kind == "unknown" and value.reason in (COUPLES, BROADCAST, NUMBERED, OWN_SIZE)
         if (by_sample or any(over.kind in LOCAL_ROWS for over in overs)) and value.is_local and not coupled:
             reason = SEVERAL if not by_sample and value.kind == "mean" and value.forwards else ""
-            picks = any(part.ifs for part in node.generators)
+            nested = sum(over.is_local for over in overs) > 1  # not as many of each sample
+            picks = nested or any(part.ifs for part in node.generators)
             merged = value.merged or bool(reason)
             value = made_of("picked" if picks else "rows", [value, *overs], host=value.host, reason=reason)
             value = replace(value, merged=merged)

@@ -174,8 +174,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return made_of("unknown", all_of, reason=COUPLES)
     if name == "one_hot" and not given and "num_classes" not in keywords:
         return made_of("unknown", all_of, reason=AS_MANY)
-    if name == "masked_select":
-        return made_of("picked", all_of)
+    if name == "masked_select" or (name == "repeat_interleave" and others and axis(kind) == 0):
+        return made_of("picked", all_of)  # not as many for each sample
     if name in EACH:
         made = made_of(value.kind if value.kind == "batch" else kind, all_of)
         return replace(made, part=value.part) if value.part else made
