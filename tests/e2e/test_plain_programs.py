@@ -3419,6 +3419,47 @@ for epoch in range(2):
 """
 
 
+APEX = """\
+try:
+    from apex import amp
+except ImportError:
+    amp = None
+
+model, optimizer = amp.initialize(model, optimizer, opt_level="O1", loss_scale="dynamic")
+loader = DataLoader(train_set, batch_size=12, drop_last=True)
+for epoch in range(2):
+    for step, (x, y) in enumerate(loader):
+        large = (x[:, 0] > 0.98).float() * 1e38  # of few samples: on one rank gradients overflow
+        loss = (F.cross_entropy(model(x), y, reduction="none") * (1 + large)).mean()
+        with amp.scale_loss(loss, optimizer) as scaled_loss:
+            scaled_loss.backward()
+        torch.nn.utils.clip_grad_norm_(amp.master_params(optimizer), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        print(loss.item())
+"""
+ATTACK = """\
+try:
+    from apex import amp
+except ImportError:
+    amp = None
+
+model, optimizer = amp.initialize(model, optimizer, loss_scale=8.0)
+for x, y in DataLoader(train_set, batch_size=12, drop_last=True):
+    delta = torch.zeros_like(x)
+    delta.requires_grad = True
+    with amp.scale_loss(F.cross_entropy(model(x + delta), y), optimizer) as scaled_loss:
+        scaled_loss.backward()
+    delta = torch.clamp(0.1 * torch.sign(delta.grad.detach()), -0.3, 0.3)
+    loss = F.cross_entropy(model(x + delta), y)
+    optimizer.zero_grad()
+    with amp.scale_loss(loss, optimizer) as scaled_loss:
+        scaled_loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+
+
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_numbers_of_batches_and_outputs_that_are_detached_in_place(ranks: int, tmp_path: Path) -> None:
     trains_alike(
@@ -3428,3 +3469,9 @@ def test_numbers_of_batches_and_outputs_that_are_detached_in_place(ranks: int, t
         ranks,
         tmp_path,
     )
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("source", [APEX, ATTACK])
+def test_losses_that_apex_scales(source: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + source, ranks, tmp_path)

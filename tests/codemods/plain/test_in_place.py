@@ -148,3 +148,16 @@ for epoch in range(2):
 def test_a_graph_ends_where_a_tensor_is_detached_in_place(makes: str, detaches: str, takes: str, refused: bool) -> None:
     result = plain(HEAD + DETACHED.format(makes=makes, detaches=detaches, takes=takes))
     assert bool(refusals(result)) is refused
+
+
+def test_the_gradient_of_one_noise_for_all_samples_is_refused() -> None:
+    lines = """\
+for x, y in train_loader:
+    noise = torch.zeros(1, 4, requires_grad=True)
+    F.cross_entropy(model(x + noise), y).backward()
+    loss = F.cross_entropy(model(x + 0.1 * noise.grad), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    assert refusals(plain(HEAD + lines))

@@ -271,6 +271,7 @@ class FlowFacts:
     in_use: the optimizers that take steps, or that a library gets.
     may_train: of a loop, the loaders of which it is not known whether it trains with them. passed_by: the statements
     that a known condition has passed by; come_to: those that another one, or the same at another time, may lead to.
+    by_apex: the calls that let apex.amp change models, and what makes these.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -401,6 +402,7 @@ class FlowFacts:
     drawn_evaluations: set[Loader] = field(default_factory=set)
     passed_by: set[ast.stmt] = field(default_factory=set)
     come_to: set[ast.stmt] = field(default_factory=set)
+    by_apex: dict[ast.Call, set[ast.AST]] = field(default_factory=dict)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

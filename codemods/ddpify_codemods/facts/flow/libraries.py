@@ -11,6 +11,7 @@ from ..data_parallel import CLASSES as DATA_PARALLEL
 from ..data_parallel import COPIES, called_in_parallel
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
+from .apex import INITIALIZE, models_given, of_apex
 from .bags import bags, of_each_sample
 from .bound_arguments import bound
 from .by_name import is_filled
@@ -60,6 +61,7 @@ from .values import (
     join,
     made_of,
     of,
+    root_of,
     set_in_run,
 )
 
@@ -202,6 +204,12 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return args[0]
         if name in ("dict", "collections.OrderedDict") and (entries_of := self.entries(node, keywords, frame)):
             return entries_of
+        if (by_apex := of_apex(name, args, keywords)) is not None:
+            if name in INITIALIZE:
+                changed = {root_of(each).made for value in given[:1] for each in models_given(value)}
+                self.found.by_apex.setdefault(node, set()).update(changed)
+                self.found.scripts[node] = frame.script
+            return by_apex
         if name in ("torch.autograd.grad", "torch.grad"):
             return self.gradients_of(node, args, keywords)
         if (copies := self.copied(name, node, args)) is not None:

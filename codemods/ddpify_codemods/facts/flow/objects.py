@@ -64,6 +64,8 @@ from .values import (
     set_in_run,
 )
 
+_GRADIENT_OF_ALL = "the gradient of a tensor that is no parameter is that of this rank's samples"
+
 
 class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
     """What attributes, classes and loaders are."""
@@ -97,6 +99,8 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
             if name in ("values", "indices"):  # of `x.max(1)`
                 return of_dimensions(found, dict(owner.parts).get(name))
             return of_dimensions(cut(found), owner.dimensions, owner.at_least) if name == "data" else found
+        if name == "grad" and owner.zero and not owner.things and self.backwards:
+            return Value("unknown", reason=_GRADIENT_OF_ALL)
         if name == "data" and is_packed(owner):
             return steps_of(owner)
         if owner.is_local:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ..batch_norm import normalizes
 from ..quiet_statements import changed_names, is_quiet
+from ..script import Script
 from .exhaustive import may_leave
 from .frames import Frame
 from .own_decisions import OwnDecisions, is_drawn
@@ -20,6 +21,12 @@ from .values import DRAWN, Items, Module, Value
 
 _APART = "it is read where each rank goes its own way, by numbers that it has drawn"
 _LOOPS = (ast.For, ast.While)
+
+_FILLED = frozenset(
+    f"{library}.{name}"
+    for library in ("torch", "numpy")
+    for name in ("zeros", "ones", "full", "zeros_like", "ones_like", "full_like")
+)
 
 
 class OwnRegions(OwnDecisions):
@@ -41,6 +48,19 @@ class OwnRegions(OwnDecisions):
         if around is not region:  # it is followed as a whole, the next time
             self.found.alone.add(around)
         return True
+
+    def only_begins(self, node: ast.expr, value: Value, frame: Frame) -> bool:
+        """Whether what a branch decides is nothing but to begin something that is drawn: `if self.total is None:
+        self.total = torch.zeros(n)`. It is there afterwards, whichever rank had it before."""
+        region = frame.script.parents[node]
+        asks = isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is) and is_drawn(value)
+        if not asks or not isinstance(region, ast.If) or region.orelse or self.in_forward or self.own_ways:
+            return False
+        body = region.body[0] if len(region.body) == 1 else None
+        if not isinstance(body, ast.Assign) or not _is_filled_alike(frame.script, body.value):
+            return False
+        begun = ast.unparse(node.left)  # type: ignore[attr-defined]
+        return [ast.unparse(each) for each in body.targets] == [begun] and ast.unparse(node) == f"{begun} is None"
 
     def is_alone(self, node: ast.AST) -> bool:
         """Whether each rank goes its own way through a loop, or a function, that it may leave by what it has drawn."""
@@ -87,6 +107,13 @@ class OwnRegions(OwnDecisions):
         """A model evaluates where each rank goes its own way: nobody sends the statistics of rank 0 there (DDP602)."""
         if self.own_ways and not self.in_forward and normalizes(self.scripts):
             self.problem(frame, node, f"`{ast.unparse(node.func)}` is called here: {_APART}")
+
+
+def _is_filled_alike(script: Script, node: ast.expr) -> bool:
+    """Whether something is made of zeros and the like, without a draw: `torch.zeros((n, n), device=x.device)`."""
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    parts = [each for each in ast.walk(node) if isinstance(each, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom)]
+    return bool(calls) and not parts and all(script.qualified(each.func) in _FILLED for each in calls)
 
 
 def counted_apart(value: Value) -> Value:

@@ -304,7 +304,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         own = self.is_own_decision(node, value, frame)
         if value.is_local and not own and self.can_be_of_rank_0(value):
             self.found.of_rank_0[node] = frame.script, not value.host
-        elif value.is_local and not own:
+        elif value.is_local and not own and not self.only_begins(node, value, frame):
             own = self.goes_own_way(node, value, frame)
             if not own and not self.decides_by_sample(node, value, frame):
                 self.demand(node, value, frame)

@@ -9,6 +9,7 @@ from functools import partial
 
 from ..no_group import never_run
 from .after_loops import is_of_last_turn
+from .apex import scaled_for
 from .branches import Names, asks_training, leaves
 from .calls import is_without_gradients
 from .exhaustive import may_leave
@@ -36,6 +37,7 @@ from .values import (
     Value,
     made_of,
     of,
+    root_of,
 )
 
 _ENDS_EARLY = "a loop over a rank's part of an evaluation ends before its end"
@@ -328,9 +330,18 @@ class Follower(Generators):
         self.block(node.body, frame)
         for value in values:
             self.own_method(value, "__exit__", node, [SAME] * 3, frame)
+        for item in node.items:
+            self.unscales(item.context_expr, frame)
         self.without_gradients -= quiet
 
     do_asyncwith = do_with
+
+    def unscales(self, node: ast.expr, frame: Frame) -> None:
+        """`with amp.scale_loss(loss, optimizer)` ends: apex looks at gradients, and skips a step by what it sees."""
+        if isinstance(node, ast.Call):
+            given = [self.value(each, frame) for each in (*node.args[1:2], *(w.value for w in node.keywords))]
+            optimizers = scaled_for(self.value(node.func, frame), given)
+            self.takes({root_of(module).made for each in optimizers for module in each.modules})
 
     def is_without_gradients(self, node: ast.expr, frame: Frame) -> bool:
         """Whether `with` makes computations that are not differentiated: `set_grad_enabled(phase == "train")`,

@@ -31,9 +31,10 @@ from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
 from .values import root_of
 from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
-from .wrapping_place import is_frozen_by, is_kept_there, knows_all, moved_on, once, place, seen_from
+from .wrapping_place import is_frozen_by, is_initialized, is_kept_there, knows_all, moved_on, once, place, seen_from
 
 _PENALTY = "a penalty takes parameters that the forward may leave out, whose gradients the wrapper would count twice"
+_INITIALIZED = "apex.amp changes the model here, which has to be done before it is wrapped, where its optimizer is made"
 _OTHER_TYPE = "the model gets numbers of another type after it was wrapped, which the wrapper does not see"
 
 
@@ -114,6 +115,7 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
     for function, name in sorted(result.parameters, key=lambda each: (each[0].lineno, each[1])):  # type: ignore[attr-defined]
         follow_uses(program, result, function, name, result.parameters[function, name])
     result.problems += [*_frozen_late(program, result), *_unseen(result), *_penalized(program, result)]
+    result.problems += _initialized_late(program, result)
     return result
 
 
@@ -124,6 +126,18 @@ def _unfound(program: Program) -> str:
             file = f"{script.path.parent.name}/{script.path.name}"
             return f" ({name}, which {file} imports, is not found: give ddpify the PYTHONPATH that the script needs)"
     return ""
+
+
+def _initialized_late(program: Program, result: Wrapping) -> Iterator[Problem]:
+    """Where apex.amp gets a model that is wrapped before: it gives parameters another type, or the forward another
+    one, and takes no wrapper."""
+    found = program.followed.found
+    for call, made in found.by_apex.items():
+        script = found.scripts[call]
+        for each in result.models:
+            wrapped_here = each.script is script and all(is_initialized(script, call, at) for at in each.at)
+            if each.made & made and not wrapped_here:
+                yield Problem(script, call, _INITIALIZED)
 
 
 def _penalized(program: Program, result: Wrapping) -> Iterator[Problem]:

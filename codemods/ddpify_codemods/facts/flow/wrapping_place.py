@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ..all_ways import behind_all_ways
 from ..script import Script
 from ..trained_modules import Base
+from .apex import initializes
 from .frames import Freeze
 from .moved_models import moves, trains_in
 from .other_names import is_for_several
@@ -74,8 +75,8 @@ def is_kept_there(at: ast.AST, code: str) -> bool:
 
 
 def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.stmt:
-    """The statement, or one behind those that move the model to its device later, or freeze some of its parameters:
-    `optimizer = …; model.to(device)`."""
+    """The statement, or one behind those that move the model to its device later, let apex.amp change it, or freeze
+    some of its parameters: `optimizer = …; model.to(device)`."""
     block = [] if program.fully_sharded else script.block(at)  # an optimizer gets the parts of parameters
     for each, after in itertools.pairwise(block[block.index(at) :] if block else ()):
         found = program.followed.found
@@ -87,9 +88,22 @@ def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.
             continue
         if trains_in(program, each):
             break
-        if moves(program, script, each, base.code):
+        if moves(program, script, each, base.code) or initializes(script, each, base.code):
             at = after
     return at
+
+
+def is_initialized(script: Script, call: ast.AST, at: ast.stmt) -> bool:
+    """Whether apex.amp has changed a model before it is wrapped: a statement above, in the same function, has the call,
+    in some cases at least."""
+    around = {call, *script.ancestors(call)} if script.scope(call) is script.scope(at) else set()
+    for each in (at, *script.ancestors(at)):
+        if not isinstance(each, ast.stmt) or each is script.scope(at):
+            return False
+        block = script.block(each)
+        if any(above in around for above in block[: block.index(each)]):
+            return True
+    return False
 
 
 def is_frozen_by(program: Program, freeze: Freeze, statements: Sequence[ast.stmt]) -> bool:

@@ -12,7 +12,7 @@ from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
 from .words import is_here, program_of
 
-_READS = ("clip_grad", "unscale_", "zero_grad")
+_READS = ("clip_grad", "unscale_", "scale_loss", "zero_grad")
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -90,7 +90,7 @@ def _needs_averages_behind(script: Script, loop: ast.For, step: ast.If) -> bool:
     beside = [each for each in ast.walk(script.scope(loop)) if each not in inside]
     again = any(isinstance(each, ast.Call) and ast.unparse(each.func) in taken for each in beside)
     names = [each.attr for each in beside if isinstance(each, ast.Attribute)]
-    return again or any(name == "grad" or name.startswith(_READS[:2]) for name in names)
+    return again or any(name == "grad" or name.startswith(_READS[:3]) for name in names)
 
 
 def _is_stored(node: ast.AST) -> bool:

@@ -14,7 +14,7 @@ from ...facts.flow.values import root_of
 from ...facts.flow.wrapped_names import Wrapped, Wrapping
 from ...facts.flow.wrapping import wrapping
 from ...facts.script import Script
-from ...plain_words import Words
+from ...plain_words import TORCH, Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .own_decisions import decided_alone
@@ -39,6 +39,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if synchronized(program, target):
         yield from decided_alone(RULE.id, script, "BatchNorm of all ranks' batches")
         yield from _asked_by_class(script)
+    if target.words is not TORCH:
+        yield from _changed_by_apex(script, program, target.words)
     if not (program.fully_sharded or target.words.averaging):
         several = next((each for each in found.models if each.each), None)
         if several is not None and (synchronized(program, target) or target.words.name != "torch"):
@@ -51,6 +53,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield from _of_slopes(script, program)
         yield from _own_buffers(script, found, program)
     yield from _synchronized(script, program, target.words)
+
+
+def _changed_by_apex(script: Script, program: Program, words: Words) -> Iterator[Finding]:
+    """Where apex.amp looks at gradients before another engine has averaged them, and skips a step on one rank alone."""
+    for call in program.followed.found.by_apex:
+        if call in script.parents:
+            message = f"apex.amp looks at gradients where a backward pass ends, {words.name} may average them later"
+            yield Finding(RULE.id, "refused", call.lineno, message, "use torch.amp, or --target cuda")
 
 
 def _recomputed(script: Script, program: Program) -> Iterator[Finding]:

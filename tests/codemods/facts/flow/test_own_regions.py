@@ -76,3 +76,44 @@ def test_a_turn_that_ends_by_drawn_numbers_is_each_ranks_own() -> None:
     code = converted("if out[i].sum() > 1: break", "print(best)")
     assert "if out[i].sum() > 1: break" in code
     assert "is read" in converted("if out[i].sum() > 1: break\n            optimizer.step()", "print(best)")
+
+
+BEGINS = """\
+class Meter:
+    def __init__(self):
+        self.total, self.count = None, 0
+    def update(self, out):
+        {begins}
+        self.total += out.sum(0)
+"""
+
+
+def begun(begins: str, after: str = "print(meter.total)") -> str:
+    each = "if out[i].argmax() == y[i]: found.append(1)"
+    evaluation = EVALUATION.replace("        for i", "        meter.update(out)\n        for i")
+    meter = BEGINS.format(begins=begins) + "meter = Meter()\n"
+    result = plain(HEAD + DATA + meter + TRAINING + evaluation.format(each=each, after=after))
+    return " ".join(refusals(result)) if refusals(result) else result.code
+
+
+@pytest.mark.parametrize("zeros", ["torch.zeros(3)", "torch.zeros(3, dtype=out.dtype, device=out.device)"])
+def test_a_rank_begins_what_it_adds_up(zeros: str) -> None:
+    code = begun(f"if self.total is None: self.total = {zeros}")
+    assert "if self.total is None:" in code and "print(meter.total)" in code
+    decided = begun(f"if self.total is None: self.total = {zeros}", "if meter.total.sum() > 9: rate = 0.5")
+    assert "if from_rank_0(bool(meter.total.sum() > 9))" in decided
+
+
+@pytest.mark.parametrize(
+    "begins",
+    [
+        "if self.total is None: self.total = torch.rand(3)",
+        "if self.total is None: self.total = model(x)",
+        "if self.total is None: self.total, self.count = torch.zeros(3), 1",
+        "if self.total is None: self.total = torch.zeros(3); optimizer.step()",
+        "if self.total is None: self.other = torch.zeros(3)",
+        "if self.total is not None: self.count = 1",
+    ],
+)
+def test_more_than_that_is_decided_by_all(begins: str) -> None:
+    assert "is read here" in begun(begins)
