@@ -3475,3 +3475,44 @@ def test_numbers_of_batches_and_outputs_that_are_detached_in_place(ranks: int, t
 @pytest.mark.parametrize("source", [APEX, ATTACK])
 def test_losses_that_apex_scales(source: str, ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD + source, ranks, tmp_path)
+
+
+PREPARED = """\
+import os
+import time
+
+
+def prepare():
+    os.makedirs("parts", exist_ok=True)
+    for i in range(6):
+        torch.save(torch.full((4, 4), i / 6), os.path.join("parts", f"{i}.pt"))
+
+
+def ready():
+    return os.path.exists("parts")
+
+
+def read():
+    return [torch.load(os.path.join("parts", name)) for name in sorted(os.listdir("parts"))]
+
+
+time.sleep(2 * (int(os.environ.get("RANK", "0")) > 0))  # the slower rank looks when the faster one has written
+LOOK
+x = torch.cat(read())
+loader = DataLoader(TensorDataset(x, torch.arange(len(x)) % 3), batch_size=12, shuffle=True, drop_last=True)
+print(len(loader.dataset))
+train(model, optimizer, loader)
+"""
+LOOKS = [
+    "if not ready():\n    prepare()",
+    "found = os.path.exists('parts')\nif not found:\n    prepare()",
+    "try:\n    read()\nexcept FileNotFoundError:\n    prepare()",
+    "def once():\n    if ready():\n        return\n    prepare()\n\n\nonce()",
+    "None if ready() else prepare()",
+]
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_is_prepared_where_it_is_not_there(look: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + PREPARED.replace("LOOK", look), ranks, tmp_path)

@@ -33,6 +33,7 @@ from ...targets import Target
 from ..exact import loads
 from ..lint.map_location import loads_anywhere
 from .disabled_runs import everywhere
+from .looked_first import waits_for_lookers
 from .rank_0_alone import given_to, puts_together, saved_to
 from .read_first import waits_for_readers
 from .words import REMEDY, is_quiet, load_device, program_of
@@ -63,6 +64,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if not (isinstance(edit, Insert) and edit.at in guarded and _next(script, edit.at) in guarded):
             yield edit
     yield from waits_for_readers(script, target)
+    yield from waits_for_lookers(script, target)
     for call in script.find(ast.Call):
         if has_unknown_mode(script, call) or reads_and_writes(script, call):
             message = "this file may be written, and in which way is only known in the run"
@@ -321,8 +323,8 @@ RULE = Rule(
     title="Write files on rank 0",
     why="""\
 Every rank would write the same files and show the same bars (I2, I3). Rank 0 does; where the program reads files after
-that, or looks for them, the others wait until one is complete (I10). A folder is made by all, and may be there already
-(I5).""",
+that, or looks for them, the others wait until one is complete (I10), and where one is written since it was not found,
+until all have looked. A folder is made by all, and may be there already (I5).""",
     before="""\
 import os
 

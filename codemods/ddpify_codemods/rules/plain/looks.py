@@ -13,10 +13,10 @@ from ...facts.script import Script
 from .words import program_of
 
 LOOKS = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "lexists", "getsize"})
-_LISTS = frozenset({"listdir", "glob", "iterdir", "scandir"})
+LISTS = frozenset({"listdir", "glob", "iterdir", "scandir"})
 # What is made of lists of files is one, or tells of one.
 _OF_LISTS = frozenset({"sorted", "list", "len", "reversed", "filter", "natsorted", "max", "min", "join", "int"})
-_OF_LISTS |= {"endswith", "startswith", "split", "sub", "search", "group", *_LISTS}
+_OF_LISTS |= {"endswith", "startswith", "split", "sub", "search", "group", *LISTS}
 _GIVE_LISTS = frozenset({"os.listdir", "glob.glob"})
 _WALKS = frozenset({"walk", "scandir", "iglob", "rglob", "next", "iter"})
 _COUNTS = ("range(", "itertools.count(", "count(")
@@ -54,7 +54,7 @@ def naming_looks(script: Script) -> Iterator[ast.Call]:
     if not any(makes_folder(each, call) for each in program_of(script).scripts for call in each.find(ast.Call)):
         return
     for call in script.find(ast.Call):
-        if last_name(call.func) not in LOOKS | _LISTS or call in of_samples or not is_in_group(script, call):
+        if last_name(call.func) not in LOOKS | LISTS or call in of_samples or not is_in_group(script, call):
             continue
         branch = next((each for each in script.ancestors(call) if isinstance(each, ast.stmt)), None)
         of_test = isinstance(branch, ast.While | ast.If) and any(each is call for each in ast.walk(branch.test))
@@ -67,7 +67,7 @@ def naming_looks(script: Script) -> Iterator[ast.Call]:
             looks = isinstance(branch, ast.While) or tries or bool(known & _set_in(branch))
             looks = looks or (bool(known) and isinstance(branch, ast.If) and _stops(branch))
         else:
-            looks = last_name(call.func) in _LISTS and isinstance(branch, ast.Assign) and bool(named & _set_in(branch))
+            looks = last_name(call.func) in LISTS and isinstance(branch, ast.Assign) and bool(named & _set_in(branch))
         if looks and branch is not None and is_met_by_all(script, branch):
             yield call
 
@@ -86,7 +86,7 @@ def listing_looks(script: Script) -> Iterator[tuple[ast.Call, str]]:
         if any(part in writers or last_name(part.func) in writing for part in ast.walk(each) if _is_call(part))
     ]
     for call in script.find(ast.Call):
-        if last_name(call.func) not in _LISTS - {"scandir"} or call in of_samples or not is_in_group(script, call):
+        if last_name(call.func) not in LISTS - {"scandir"} or call in of_samples or not is_in_group(script, call):
             continue
         statement = script.statement(call)
         names = _made_of(script, statement)

@@ -23,7 +23,7 @@ def waits_for_readers(script: Script, target: Target) -> Iterator[Insert]:
         statement = script.statement(call)
         if call in of_samples or statement in done or not is_in_group(script, call):
             continue
-        if any(_reads(script, part, _paths(script, call)) for part in _before(script, statement)):
+        if any(_reads(script, part, _paths(script, call)) for part in done_before(script, statement)):
             done.add(statement)
             if is_met_by_all(script, statement):
                 message = "wait until all ranks have read the file"
@@ -39,7 +39,7 @@ def _paths(script: Script, call: ast.Call) -> set[str]:
     return {ast.unparse(each) for each in given}
 
 
-def _before(script: Script, statement: ast.stmt) -> Iterator[ast.AST]:
+def done_before(script: Script, statement: ast.stmt) -> Iterator[ast.AST]:
     """What is done before a statement, back to the last loop over data, at which the ranks wait for each other."""
     loops = program_of(script).followed.found.loops
     while True:
