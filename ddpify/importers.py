@@ -21,7 +21,9 @@ from ddpify.files import shown
 from ddpify.outcome import Outcome
 from ddpify.programs import found_from
 
-_NEEDS_GROUP = ("dist.get_rank()", "dist.get_world_size()", "dist.barrier()", "dist.all_reduce(", "dist.broadcast")
+_ASKS = ("dist.get_rank()", "dist.get_world_size()", "dist.barrier()", "DistributedSampler(")
+_NEEDS_GROUP = (*_ASKS, "dist.all_reduce(", "dist.broadcast", "dist.all_gather")
+_NEEDS_WRAPPER = (".module",)
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _LOOKED_AT = 300  # files beside those that are converted
 _READ = 100  # files that one of them imports
@@ -45,12 +47,13 @@ def with_importers(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
     shared = {source.path for source, code in outcome.codes.items() if any(each in code for each in _NEEDS_GROUP)}
-    if not shared:
+    unwrapping = {source.path for source, code in outcome.codes.items() if _takes_out(code) > _takes_out(source.text)}
+    if not shared | unwrapping:
         return outcome
     texts = {source.path: source.text for source in outcome.sources}
     codes = texts | {source.path: code for source, code in outcome.codes.items()}
     joining = {path for path in shared if _joins_where_imported(codes[path])}
-    users: dict[tuple[Path, str], list[str]] = {}
+    users: dict[tuple[Path, str, bool], list[str]] = {}
     results = dict(outcome.converted.results)
     for path, text in (*_scripts_within(outcome, entries), *_files_around(outcome, texts.keys() | entries)):
         root = outcome.entry.path.parent
@@ -61,20 +64,30 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
             finding = Finding("DDP601", "warning", 1, message, _OWN_REMEDY)
             results[path] = replace(results[path], findings=(*results[path].findings, finding))
             continue
+        trains = ".backward(" in text
         asked = shared if _is_script(text) else {each for each in joining if each.stem in text}
-        for module in sorted(_asking(path, text, codes, asked, root)):
-            trains = ".backward(" in text
+        asking = _asking(path, text, codes, asked, root)
+        for module in sorted(asking):
             remedy = _COPY if module in joining else _TRAINING_REMEDY if trains else _REMEDY
-            users.setdefault((module, remedy), []).append(shown(path))
-    for (module, remedy), names in users.items():
+            users.setdefault((module, remedy, False), []).append(shown(path))
+        asked = unwrapping - asking if _is_script(text) else set()
+        for module in sorted(_asking(path, text, codes, asked, root, needs=_NEEDS_WRAPPER)):
+            users.setdefault((module, _TRAINING_REMEDY if trains else _COPY, True), []).append(shown(path))
+    for (module, remedy, unwraps), names in users.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         use = "imports" if len(names) == 1 else "import"
         message = f"{', '.join(names[:_NAMED])}{more} {use} this file too, and "
         joins = "would join a process group there" if len(names) == 1 else "would each join a process group there"
-        message += joins if module in joining else "will find no process group there"
+        bare = "may give it a model without a wrapper, which has no `module`"
+        message += bare if unwraps else joins if module in joining else "will find no process group there"
         finding = Finding("DDP601", "warning", 1, message, remedy)
         results[module] = replace(results[module], findings=(*results[module].findings, finding))
     return replace(outcome, converted=replace(outcome.converted, results=results))
+
+
+def _takes_out(code: str) -> int:
+    """How often a file takes a model out of its wrapper: `model.module(x)`."""
+    return sum(isinstance(each, ast.Attribute) and each.attr == "module" for each in ast.walk(parsed(code)))
 
 
 def _joins_where_imported(code: str) -> bool:
@@ -92,25 +105,35 @@ def _is_script(text: str) -> bool:
 
 
 def _calls_at_once(text: str) -> bool:
-    """Whether a file without a guard runs a model or loads samples while it is read: `loader = DataLoader(tests)`."""
-    if not any(each in text for each in ("DataLoader(", ".eval()", "load_state_dict(", "no_grad(")):
+    """Whether a file without a guard runs a model or loads samples while it is read: `loader = DataLoader(tests)`, or
+    prints."""
+    if not any(each in text for each in ("DataLoader(", ".eval()", "load_state_dict(", "no_grad(", "print(")):
         return False
     try:
         tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError):
         return False
+    if any(isinstance(each, ast.Expr) and ast.unparse(each).startswith("print(") for each in tree.body):
+        return True
     names = {"DataLoader", "eval", "load_state_dict", "no_grad"}
     outer = (node for each in module_level_work(tree) for node in ast.walk(each) if isinstance(node, ast.Call))
     return any(ast.unparse(each.func).rpartition(".")[2] in names for each in outer)
 
 
 def _asking(
-    path: Path, text: str, codes: dict[Path, str], shared: set[Path], root: Path, itself: bool = False
+    path: Path,
+    text: str,
+    codes: dict[Path, str],
+    shared: set[Path],
+    root: Path,
+    itself: bool = False,
+    needs: tuple[str, ...] = _NEEDS_GROUP,
 ) -> set[Path]:
     """Those of the shared modules in which a script may come to something that asks for a process group.
 
     Args: the script; the files of the program, as they will be; which of them ask for one somewhere; the folder that
-    the program is started in; whether the script, as it will be, is one that is asked about, and the only one.
+    the program is started in; whether the script, as it will be, is one that is asked about, and the only one; the
+    code that asks.
     """
     files = _imported(path, text, codes, root)
     shared = {path} if itself else shared & files.keys()
@@ -127,7 +150,7 @@ def _asking(
     code = reached_code(scripts)
     if len(files) > _READ or code is None:
         return shared
-    asks = [node for node in code if any(each in ast.unparse(node) for each in _NEEDS_GROUP)]
+    asks = [node for node in code if any(each in ast.unparse(node) for each in needs)]
     return {each.path for each in scripts if each.path in shared and any(node in each.parents for node in asks)}
 
 

@@ -215,3 +215,55 @@ def test_where_scripts_and_what_they_share_lie(
     done = ddpify(train, "--target", "cpu", "--style", "plain", cwd=tmp_path)
     assert f"{other} imports this file too" in (done.stdout + done.stderr).decode()
     assert done.returncode == 0
+
+
+BAR = """\
+import torch
+from tqdm import tqdm
+
+
+def points(n):
+    return [torch.full((4,), i / n) for i in tqdm(range(n))]
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_named"), [("print(len(points(3)))", True), ("def show():\n    print(points(3))", False)]
+)
+def test_a_script_without_a_guard_that_prints_is_named(tmp_path: Path, lines: str, is_named: bool) -> None:
+    put(tmp_path, train=TRAIN.replace("data = ", "from made import points\npoints(3)\ndata = "), tools=TOOLS, made=BAR)
+    put(tmp_path, show=f"from made import points\n\n\n{lines}\n")
+    said = ddpify("train.py", "--target", "cpu", "--style", "plain", "--diff", cwd=tmp_path).stderr.decode()
+    assert ("made.py:1: show.py imports this file too" in said) is is_named
+
+
+ATTACK = """\
+import torch
+import torch.nn.functional as F
+
+
+def robust_loss(model, x, y):
+    adv = x.detach().requires_grad_()
+    with torch.enable_grad():
+        loss = F.mse_loss(model(adv), y, reduction="sum")
+    adv = adv.detach() + 0.01 * torch.sign(torch.autograd.grad(loss, [adv])[0].detach())
+    return F.mse_loss(model(adv), y)
+
+
+def clean_loss(model, x, y):
+    return F.mse_loss(model(x), y)
+"""
+
+
+def test_a_script_whose_model_has_no_wrapper_is_named(tmp_path: Path) -> None:
+    head = TRAIN.replace("from tools import evaluate", "from attack import robust_loss").replace("print(evaluate(", "#")
+    train = head.replace("torch.nn.functional.mse_loss(model(x), y)", "robust_loss(model, x, y)")
+    clean = train.replace("robust_loss", "clean_loss")
+    put(tmp_path, train=train, more=train, clean=clean, attack=ATTACK)
+    done = ddpify("train.py", "--target", "cpu", "--style", "plain", "--diff", cwd=tmp_path)
+    assert "model.module(adv)" in done.stdout.decode()
+    told = [line for line in done.stderr.decode().splitlines() if "this file too" in line]
+    assert len(told) == 1 and "more.py imports this file too, and may give it a model without a wrapper" in told[0]
+    assert "convert both at once" in told[0]
+    both = ddpify("train.py", "more.py", "--target", "cpu", "--style", "plain", "--diff", cwd=tmp_path)
+    assert both.returncode == 0 and b"imports this file too" not in both.stderr
