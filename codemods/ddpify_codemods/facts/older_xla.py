@@ -41,6 +41,7 @@ MOVED_MODULES = {
     "torch_xla.utils.gcsfs": "",
 }
 
+_AUTOCAST = ("torch_xla.amp.autocast", "torch_xla.amp.autocast_mode.autocast")
 _GONE = ("get_ordinal", "xrt_world_size", "GradScaler")  # AttributeError in 2.9
 _DEPRECATED = ("xla_device", "mark_step")  # DeprecationWarning in 2.9; the others work silently
 
@@ -66,6 +67,16 @@ class OldName:
         if name in _GONE or ".experimental.pjrt." in self.meaning:
             return "is gone"
         return "is deprecated" if name in _DEPRECATED else "has a newer name"
+
+
+def is_in_sight(call: ast.Call) -> bool:
+    """Whether all arguments of a call are written in it: none comes by `*given` or `**given`."""
+    return all(word.arg for word in call.keywords) and not any(isinstance(each, ast.Starred) for each in call.args)
+
+
+def autocasts(script: Script) -> Iterator[ast.Call]:
+    """Every call of the autocast of torch_xla, which is torch's by now."""
+    return (call for call in script.find(ast.Call) if script.qualified(call.func) in _AUTOCAST)
 
 
 def old_names(script: Script) -> Iterator[OldName]:

@@ -38,3 +38,24 @@ def test_told_without_the_option() -> None:
 def test_an_import_that_is_still_needed() -> None:
     lines = "import torch_xla.core.xla_model as model\nd = model.xla_device(devkind='TPU')"
     assert modernized(lines) == lines
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "import torch_xla.distributed.xla_multiprocessing as xmp\nxmp.spawn(f, **given)",
+        "import torch_xla.distributed.xla_multiprocessing as xmp\nxmp.spawn(*given)",
+        "from torch_xla.distributed.xla_multiprocessing import spawn\nspawn(*given, nprocs=8)",
+        "from torch_xla.distributed.parallel_loader import ParallelLoader\np = ParallelLoader(l, [d, e])",
+        "from torch_xla.distributed.parallel_loader import ParallelLoader\np = partial(ParallelLoader, l, [d])",
+        "from torch_xla.amp import autocast\nwith autocast(**given):\n    pass",
+        "from torch_xla.amp import autocast\nwith autocast(*given):\n    pass",
+    ],
+)
+def test_an_import_of_what_a_call_with_unknown_arguments_needs(lines: str) -> None:
+    assert modernized(lines) == lines
+
+
+def test_an_import_that_another_call_does_without() -> None:
+    lines = "import torch_xla.distributed.xla_multiprocessing as xmp\nxmp.spawn(f)\nxmp.spawn(f, **given)"
+    assert modernized(lines) == lines.replace("xmp.spawn(f)\n", "torch_xla.launch(f)\n")

@@ -36,7 +36,12 @@ def test_older_code(before: str, after: str) -> None:
     "lines",
     [
         "import torch_xla.distributed.xla_multiprocessing as xmp\nxmp.spawn(f, **given)",
+        "import torch_xla.distributed.xla_multiprocessing as xmp\nxmp.spawn(*given)",
+        "import torch_xla.distributed.xla_multiprocessing as xmp\nxmp.spawn(f, *given, nprocs=8)",
         "import torch_xla.distributed.parallel_loader as pl\np = pl.ParallelLoader(l, [d, e])",
+        "import torch_xla.distributed.parallel_loader as pl\np = pl.ParallelLoader(*given, [d])",
+        "import torch_xla.distributed.parallel_loader as pl\np = pl.ParallelLoader(l, [*d])",
+        "import torch_xla.distributed.parallel_loader as pl\np = pl.ParallelLoader(l, [d], **given)",
     ],
 )
 def test_what_is_not_known_stays_and_is_told(lines: str) -> None:

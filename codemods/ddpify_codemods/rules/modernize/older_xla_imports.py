@@ -5,23 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.older_xla import MOVED_MODULES, old_names
+from ...facts.older_xla import MOVED_MODULES, autocasts, is_in_sight, old_names
 from ...facts.script import Script
 from ...rule import Delete, DropImport, Edit, Finding, Insert, Rule
 from ...targets import Target
-
-_REWRITTEN = (
-    "torch_xla.distributed.xla_multiprocessing.spawn",
-    "torch_xla.amp.autocast",
-)
-_LOADER = "torch_xla.distributed.parallel_loader.ParallelLoader"
+from .older_xla_launch import rewritten
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Import modules that moved from their new places, and drop imports that nothing needs any more."""
     gone = {old.node for old in old_names(script) if not old.by_hand}
-    gone |= {call.func for call in script.find(ast.Call) if script.qualified(call.func) in _REWRITTEN}
-    gone |= {node for node in script.find(ast.Name) if script.qualified(node) == _LOADER}
+    gone |= {call.func for call in autocasts(script) if is_in_sight(call)} | {*rewritten(script)}
     inside = {node for root in gone for node in ast.walk(root)}
     for statement in script.nodes:
         if isinstance(statement, (ast.Import, ast.ImportFrom)) and not getattr(statement, "level", 0):

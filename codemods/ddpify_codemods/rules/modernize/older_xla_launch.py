@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.older_xla import is_in_sight
 from ...facts.origins import origins
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
@@ -27,10 +28,30 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield from _looped(script, call, call.func.value)
 
 
+def rewritten(script: Script) -> Iterator[ast.expr]:
+    """What names xmp.spawn or ParallelLoader in calls whose new form does without that name."""
+    for call in script.find(ast.Call):
+        name, by_itself = script.qualified(call.func), isinstance(call.func, ast.Name)
+        if (name == _SPAWN and _starts(call)) or (name == _LOADER and by_itself and _device(call) is not None):
+            yield call.func
+
+
+def _starts(call: ast.Call) -> bool:
+    """Whether it is seen what a call of xmp.spawn starts."""
+    return is_in_sight(call) and (bool(call.args) or any(word.arg == "fn" for word in call.keywords))
+
+
+def _device(call: ast.Call) -> ast.expr | None:
+    """The one device that a ParallelLoader is for, if it is seen."""
+    devices = call.args[1] if len(call.args) == 2 and is_in_sight(call) else None
+    one = isinstance(devices, (ast.List, ast.Tuple)) and len(devices.elts) == 1
+    return devices.elts[0] if one and not isinstance(devices.elts[0], ast.Starred) else None  # type: ignore[union-attr]
+
+
 def _launched(call: ast.Call) -> Iterator[Edit | Finding]:
     given = dict(zip(_POSITIONS, call.args, strict=False))
     given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-    if "fn" not in given or not all(keyword.arg for keyword in call.keywords):
+    if not _starts(call):
         remedy = "write xmp.spawn(function, args=(…))"
         yield Finding(RULE.id, "warning", call.lineno, "the arguments of xmp.spawn are not known", remedy)
         return
@@ -47,15 +68,15 @@ def _launched(call: ast.Call) -> Iterator[Edit | Finding]:
 
 
 def _loader(call: ast.Call) -> Iterator[Edit | Finding]:
-    devices = call.args[1] if len(call.args) == 2 else None
-    if not isinstance(devices, (ast.List, ast.Tuple)) or len(devices.elts) != 1:
+    device = _device(call)
+    if device is None:
         remedy = "write MpDeviceLoader(loader, device) in every process"
         yield Finding(RULE.id, "warning", call.lineno, "ParallelLoader for several devices of one process", remedy)
         return
     owner = "{}.MpDeviceLoader" if isinstance(call.func, ast.Attribute) else "pl.MpDeviceLoader"
     modules = () if isinstance(call.func, ast.Attribute) else ("import torch_xla.distributed.parallel_loader as pl",)
     words = ["{}", "{}", *(f"{keyword.arg}={{}}" for keyword in call.keywords)]
-    parts = (call.args[0], devices.elts[0], *(keyword.value for keyword in call.keywords))
+    parts = (call.args[0], device, *(keyword.value for keyword in call.keywords))
     if isinstance(call.func, ast.Attribute):
         parts = (call.func.value, *parts)
     message = "ParallelLoader has a simpler form: use MpDeviceLoader"

@@ -6,12 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.devices import inside_f_string, source
-from ...facts.older_xla import OldName, old_names
+from ...facts.older_xla import OldName, autocasts, is_in_sight, old_names
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
 
-_AUTOCAST = ("torch_xla.amp.autocast", "torch_xla.amp.autocast_mode.autocast")
 _ARGUMENTS = ("enabled", "dtype", "cache_enabled")
 
 
@@ -35,9 +34,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         else:
             yield Replace(old.node, old.code, message, modules=old.modules)
     yield from _in_f_strings(script, texts)
-    for call in script.find(ast.Call):
-        if script.qualified(call.func) in _AUTOCAST:
-            yield _autocast(call)
+    for call in autocasts(script):
+        yield _autocast(call)
     for constant in script.find(ast.Constant):
         if constant.value == "pjrt://":
             yield Replace(constant, '"xla://"', "pjrt:// is deprecated: use xla://")
@@ -53,7 +51,10 @@ def _in_f_strings(script: Script, texts: dict[ast.expr, list[OldName]]) -> Itera
         yield Replace(text, new, message, modules=tuple(line for old in inside for line in old.modules))
 
 
-def _autocast(call: ast.Call) -> Replace:
+def _autocast(call: ast.Call) -> Replace | Finding:
+    message = "torch_xla.amp.autocast has a newer name: use torch.autocast"
+    if not is_in_sight(call):
+        return Finding(RULE.id, "warning", call.lineno, message, 'write torch.autocast("xla", …)')
     given = [*zip(_ARGUMENTS, call.args[1:], strict=False)]
     given += [(key.arg, key.value) for key in call.keywords if key.arg and key.arg != "device"]
     template = f'torch.autocast("xla"{"".join(f", {name}={{}}" for name, _ in given)})'
