@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -300,3 +302,80 @@ for number in range(4):
 trained = [p.detach() for p in model.parameters()]
 """
     assert_trains_the_same(source, modules=1)
+
+PICTURES = """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+from torch.utils.tensorboard import SummaryWriter
+
+class Pictures(Dataset):
+    def __init__(self):
+        self.pictures, self.loaded = torch.rand(35, 3, 4, 4), 0
+
+    def __len__(self):
+        return 35
+
+    def __getitem__(self, index):
+        self.loaded += 1
+        return self.pictures[index]
+
+torch.manual_seed(0)
+data = Pictures()
+loader = DataLoader(data, batch_size=8, shuffle=True)
+model = torch.nn.Conv2d(3, 3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+writer = SummaryWriter("logs")
+for number, x in enumerate(loader):
+    y = model(x)
+    loss = (y - x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if number == 1:
+        writer.add_graph(model, x)
+    writer.add_image("first", y[0].detach(), number)
+    writer.add_images("all", x, global_step=number)
+trained = [p.detach() for p in model.parameters()]
+"""
+
+
+class Writer:
+    """What is shown to it, as a writer of TensorBoard gets it."""
+
+    shown: ClassVar[list[torch.Tensor]] = []
+
+    def __init__(self, folder: str) -> None:
+        Writer.shown.clear()
+
+    def add_image(self, tag: str, image: torch.Tensor, global_step: int) -> None:
+        Writer.shown.append(image.clone())
+
+    add_images = add_image
+
+    def add_graph(self, model: torch.nn.Module, given: torch.Tensor) -> None:
+        Writer.shown.append(model(given).detach())
+
+
+def pictures(code: str) -> tuple[list[torch.Tensor], list[torch.Tensor], int]:
+    """The parameters after a script, what its writer was shown on this rank, and how many samples it loaded."""
+    module = ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Writer  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+    variables: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, "train.py", "exec"), variables)
+    parameters = [tensor.clone() for tensor in variables["trained"]]
+    return parameters, [tensor.clone() for tensor in Writer.shown], variables["data"].loaded
+
+
+def test_pictures_are_shown_whole_of_batches_that_are_loaded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DDPIFY_RANDOM", "")
+    [result] = convert({Path("train.py"): PICTURES}, "cpu").values()
+    assert not result.findings
+    [(alone, shown, _)] = processes.run(1, pictures, PICTURES)
+    ranks = processes.run(2, pictures, result.code)
+    for parameters, of_rank, _ in ranks:
+        assert len(of_rank) in (0, len(shown))
+        for one, other in zip([*parameters, *of_rank], [*alone, *shown][: 2 + len(of_rank)], strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-7)
+    assert [len(of_rank) for _, of_rank, _ in ranks] == [len(shown), 0]
+    assert sum(loaded for *_, loaded in ranks) == 2 * 8 + 27  # the first batch is looked at whole, by both

@@ -28,12 +28,37 @@ def test_a_derived_class_is_a_note() -> None:
     assert [(each.rule, each.severity) for each in found] == [("DDP109", "note")]
 
 
-@pytest.mark.parametrize("line", ["writer.add_images('x', x)", "viz.images(x)"])
-def test_where_rank_zero_needs_whole_batches(line: str) -> None:
-    imports = "from torch.utils.data import DataLoader\n"
-    lines = f"loader = DataLoader([])\n{line}"
+_GUARD = "if os.environ.get('RANK', '0') == '0':\n    "
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"writer = SummaryWriter()\n{_GUARD}writer.add_images('x', x)",
+        f"{_GUARD}viz = Visdom()\nif viz is not None:\n    viz.images(x)",
+    ],
+)
+def test_where_the_script_shows_whole_batches_on_rank_zero(lines: str) -> None:
+    imports = "import os\nfrom torch.utils.data import DataLoader\n"
+    lines = f"loader = DataLoader([])\n{lines}"
     assert "DDP109" in [each.rule for each in findings(lines, imports=imports)]
     assert "from torch.utils.data import DataLoader\n" in imports_of(lines, imports=imports)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "writer = SummaryWriter()\nwriter.add_images('x', x)",
+        "class Log:\n    def __init__(self):\n        self.writer = SummaryWriter()\n\n"
+        "    def images(self, x):\n        self.writer.add_image('x', x)\n\nlog = Log()\nlog.images(x)",
+        "def show(writer, x):\n    writer.add_graph(model, x)",
+    ],
+)
+def test_all_ranks_give_their_rows_to_a_writer_of_rank_zero(lines: str) -> None:
+    imports = "from torch.utils.data import DataLoader\nfrom torch.utils.tensorboard import SummaryWriter\n"
+    lines = f"loader = DataLoader([])\n{lines}"
+    assert not findings(lines, imports=imports)
+    assert "    DataLoader,\n" in imports_of(lines, imports=imports)
 
 
 @pytest.mark.parametrize("line", ["rng = np.random.default_rng(0)", "rng = random.Random(3)"])

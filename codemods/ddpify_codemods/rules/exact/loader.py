@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.effects import under_rank_guard
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, says_no_sampler, seen
+from ...facts.origins import origins
 from ...facts.script import Script
 from ...rule import ChangeArgument, Edit, Finding, Replace, ReplaceImport, Rule
 from ...targets import Target
 
 _LOADERS = {"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"}
-# Methods of TensorBoard and visdom writers, which exist on rank 0 alone and would wait there for the others' rows.
+# Methods of TensorBoard and visdom writers, which would wait for the others' rows where the script calls them on rank 0
+# alone; those of a writer that rank_zero_only makes are called, and given whole batches, by all ranks.
 _SHOWS_BATCHES = {"add_image", "add_images", "add_graph", "add_embedding", "add_video", "images", "image"}
 _REMEDY = "every process loads whole batches and takes its rows of them: right, but slower"
 _MESSAGE = "load only this rank's rows of each batch"
@@ -74,9 +77,11 @@ def _is_loader(script: Script, node: ast.Name | ast.Attribute) -> bool:
 
 
 def _shows_batches(script: Script, call: ast.Call) -> str:
-    """The method of a writer that is given a batch; "" for any other call."""
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return method if method in _SHOWS_BATCHES and not script.qualified(call.func).startswith("torch") else ""
+    """The method of a writer that the script itself gives a batch, or makes, on rank 0 alone; "" for any other call."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _SHOWS_BATCHES:
+        return ""
+    alone = any(under_rank_guard(script, each) for each in (call, *origins(script, call.func.value)))
+    return call.func.attr if alone and not script.qualified(call.func).startswith("torch") else ""
 
 
 def _comes_from_elsewhere(script: Script, node: ast.Name) -> bool:
