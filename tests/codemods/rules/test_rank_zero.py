@@ -120,6 +120,80 @@ def test_all_wait_for_a_file_that_may_be_read_back() -> None:
     )
 
 
+_FILLED = "    file.write('x')\n"
+_WAITS = "    rank_zero_only(file.close)()\n"
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "rows = open(folder + '/rows.txt')",
+        "rows = Path('rows.txt').read_text()",
+        "with open(given) as rows:\n    pass",
+        "table = pd.read_table(os.path.join(folder, name))",
+    ],
+)
+def test_all_wait_for_a_file_that_is_read_by_another_spelling(read: str) -> None:
+    before = "folder, name, given = 'a', input.name, input.given\nwith open({}, 'w') as file:\n{}{}{}\n"
+    path = "os.path.join(folder, 'rows.txt')"
+    check_transformed(
+        before.format(path, _FILLED, "", read),
+        before.format(f"rank_zero_path({path})", _FILLED, _WAITS, read),
+        imports=f"{IMPORTS}import pandas as pd\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("json.dump(1, open('a.json', 'w'))\n", "json.dump(1, open(rank_zero_path('a.json'), 'w'))\nbarrier()\n"),
+        ("file = open('a.json', 'w')\nfile.close()\n",
+         "file = open(rank_zero_path('a.json'), 'w')\nfile.close()\nbarrier()\n"),
+        ("with Path('a.json').open('w') as file:\n    file.write('x')\n",
+         "with rank_zero_only(Path('a.json').open)('w') as file:\n    file.write('x')\n" + _WAITS),
+    ],
+)  # fmt: skip
+def test_all_wait_however_a_file_is_closed(before: str, after: str) -> None:
+    read = "given = json.load(open('./a.json'))"
+    check_transformed(before + read, after + read, imports=f"{IMPORTS}import json\n")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "",
+        "rows = open('other.txt')",
+        "rows = Path(folder, 'other.txt').read_text()",
+        "with open('settings.yaml') as given:\n    rows = given.read()",
+        "net = torch.load(folder, map_location='cpu')",
+        "if {}(folder):\n    pass",
+    ],
+)
+def test_nobody_waits_for_a_file_that_is_not_read(read: str) -> None:
+    before = "folder = input.folder\nwith open({}, 'w') as file:\n{}{}\n"
+    looks = "os.path.exists", "rank_zero_value(os.path.exists)"
+    check_transformed(
+        before.format("'rows.txt'", _FILLED, read.format(looks[0])),
+        before.format("rank_zero_path('rows.txt')", _FILLED, read.format(looks[1])),
+        imports=IMPORTS,
+    )
+
+
+_STEPS = """
+given = open(input.given).read()
+for x in [torch.rand(8, 1)]:
+    with open({}'log.txt'{}, '{}') as file:
+        file.write('x')
+    model(x).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_nobody_waits_for_a_log_in_each_step(mode: str) -> None:
+    check_transformed(_STEPS.format("", "", mode), _STEPS.format("rank_zero_path(", ")", mode))
+
+
 def test_arguments_are_evaluated_everywhere() -> None:
     check_transformed(
         "torch.save(nn.Linear(1, 1).state_dict(), 'a.pt')",
