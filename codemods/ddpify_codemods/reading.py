@@ -15,7 +15,6 @@ from .facts.inherited import inherited
 from .facts.inherited_init import inherited_init
 from .facts.missing_imports import is_package_of, missing_imports
 from .facts.reach import never_used
-from .facts.read_back import read_elsewhere
 from .facts.script import Script
 from .facts.tree import KEPT, of_kinds, parsed
 from .runtime_names import RUNTIME
@@ -96,14 +95,13 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
     asks = any(file.asks for file in files.values()) and not joins
     libraries = inherited([file.alone for file in files.values()], defined)
     called = for_samples([file.alone for file in files.values()])
-    read_back = read_elsewhere([file.alone for file in files.values()])
     inheriting = inherited_init([file.alone for file in files.values()])
     modules = frozenset(name for path in program for name in _imported_as(path, (entry.parent, *roots)))
     scripts = []
     for path, file in files.items():  # told only what concerns it, so that other programs find the same object
         names = file.names.union(*(name.split(".") for _, name in libraries[path]))
         known = (defined & names, _unfound(file.alone, roots), libraries[path], asks, bool(views))
-        of_others = called[file.alone], inheriting[file.alone] & names, modules & names, read_back[file.alone]
+        of_others = called[file.alone], inheriting[file.alone] & names, modules & names
         own = unused.get(file.alone, frozenset()), *of_others
         scripts.append(_script(file, path == entry, *known, *own))
     return views, scripts
@@ -161,14 +159,13 @@ def _script(
     called: frozenset[str],
     inheriting: frozenset[str],
     modules: frozenset[str],
-    read_back: frozenset[ast.AST],
 ) -> Script:
     """A file in its program: the very same object for every program in which it means the same."""
     runs = is_entry and _runs_something(file.alone.tree)
     roots = unfound.roots if unfound.imports else ()
     known = replace(file.alone, is_entry=runs, defined=defined, roots=roots, inherited=libraries, inheriting=inheriting)
     own = replace(known, only_asks_for_group=asks, in_converted=in_converted)
-    return replace(own, never_used=unused, for_samples=called, modules=modules, read_elsewhere=read_back)
+    return replace(own, never_used=unused, for_samples=called, modules=modules)
 
 
 def _runs_something(tree: ast.Module) -> bool:

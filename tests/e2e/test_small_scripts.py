@@ -303,7 +303,6 @@ trained = [p.detach() for p in model.parameters()]
 """
     assert_trains_the_same(source, modules=1)
 
-
 PICTURES = """\
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -380,48 +379,3 @@ def test_pictures_are_shown_whole_of_batches_that_are_loaded_in_parts(monkeypatc
             torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-7)
     assert [len(of_rank) for _, of_rank, _ in ranks] == [len(shown), 0]
     assert sum(loaded for *_, loaded in ranks) == 2 * 8 + 27  # the first batch is looked at whole, by both
-
-
-ROWS = """\
-import os
-import time
-import torch
-
-class Rows(torch.utils.data.Dataset):
-    kept = "rows.txt"
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.write(self.kept)
-        self.rows = [float(line) for line in open(os.path.join(folder, self.kept))]
-
-    def write(self, name):
-        with open(self.folder + "/" + name, "w") as file:
-            file.writelines(f"{number}\\n" for number in range(32))
-            time.sleep(os.path.isfile(file.name))  # a disk that takes its time
-
-    def __len__(self):
-        return len(self.rows)
-
-    def __getitem__(self, index):
-        return torch.tensor([self.rows[index]])
-
-torch.manual_seed(0)
-os.makedirs("data", exist_ok=True)
-model = torch.nn.Linear(1, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-data = Rows("data")
-for x in torch.utils.data.DataLoader(data, batch_size=8, shuffle=True):
-    optimizer.zero_grad()
-    model(x).square().mean().backward()
-    optimizer.step()
-trained = [p.detach() for p in model.parameters()] + [torch.tensor(data.rows)]
-"""
-
-
-def test_a_text_file_that_is_read_by_another_name_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert_trains_the_same(ROWS, modules=1)
-    [result] = convert({Path("train.py"): ROWS}, "cpu").values()
-    (tmp_path / "data" / "rows.txt").unlink()
-    assert [len(parameters[-1]) for parameters, _ in processes.run(3, trained, result.code)] == [32, 32, 32]

@@ -82,7 +82,7 @@ def writes(script: Script, call: ast.Call) -> bool:
     name = script.qualified(call.func)
     if fetches(script, call):
         return True
-    if any(is_stream(script, argument) for argument in call.args):
+    if any(_is_stream(script, argument) for argument in call.args):
         return False
     if _is_imported(script, call.func) and (_is_writer(script, name) or made_on_rank_zero(script, call)):
         return True
@@ -168,12 +168,6 @@ def opened_path(script: Script, call: ast.Call) -> ast.expr | None:
         return None
     mode = mode_of(script, call, place=0)
     return call.func.value if _is_writing(mode) and not {"x", "+"} & set(mode or "") else None
-
-
-def opens_to_write(script: Script, call: ast.Call) -> bool:
-    """Whether a call opens a file to write it: `open(path, "w")`, `path.open("w")`."""
-    is_file = _opens_file(script, script.qualified(call.func)) and _is_writing(mode_of(script, call))
-    return is_file or opened_path(script, call) is not None
 
 
 def reads_and_writes(script: Script, call: ast.Call) -> bool:
@@ -290,7 +284,7 @@ def _worker_functions(script: Script) -> Iterator[str]:
             yield script.qualified(keyword.value)
 
 
-def is_stream(script: Script, argument: ast.expr) -> bool:
+def _is_stream(script: Script, argument: ast.expr) -> bool:
     """Whether an argument is an open file or a buffer in memory, not a path."""
     return isinstance(argument, ast.Name) and argument.id in _streams(script)
 

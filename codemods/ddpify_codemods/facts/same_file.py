@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterable
 
 from .bindings import bindings
@@ -25,7 +24,6 @@ _WRITERS = {
     **dict.fromkeys(("savefig", "imwrite", "imsave", "save_image", "mimsave", "write_png", "write_jpeg"), "images"),
     **dict.fromkeys(("numpy.save", "numpy.savez", "numpy.savetxt", "to_csv", "savemat"), "arrays"),
 }
-_READS = re.compile(r"(open|load|read)(?!_state_dict)")  # how what libraries read files with begins
 _SHOWS = frozenset({"show", "pause", "configure"})
 _SERVICES = ("wandb.", "mlflow.", "neptune.", "comet_ml.", "clearml.", "swanlab.")
 _SENDS = ("log", "init", "start_run", "watch", "set_", "define_", "alert", "finish", "end_run", "update")
@@ -51,19 +49,13 @@ def writes_a_file(script: Script, call: ast.Call) -> bool:
     return name not in _SHOWS and not is_sent
 
 
-def reads_by_name(script: Script, call: ast.Call) -> bool:
-    """Whether a call of a library reads a file by what it is called: `pandas.read_json(path)`, `spacy.load(path)`."""
-    name = last_name(call.func)
-    return name not in script.defined and _READS.match(name) is not None
-
-
 def may_be_read_by(script: Script, write: ast.Call, other: Script, read: ast.Call) -> bool:
     """Whether a call may read, or look for, what another one writes.
 
     Args:
         script, write: a call that writes, and its file. other, read: a call that reads, and its file.
     """
-    paths = [path_of(script, write), path_of(other, read)]
+    paths = [_path(script, write), _path(other, read)]
     if all(paths) and ast.dump(paths[0]) == ast.dump(paths[1]):  # type: ignore[arg-type]
         return True
     written, expected = _kind(script, write, _WRITERS), _kind(other, read, _READERS)
@@ -103,7 +95,7 @@ def _opens_text(script: Script, call: ast.Call) -> bool:
     return mode is not None and "b" not in mode
 
 
-def path_of(script: Script, call: ast.Call) -> ast.expr | None:
+def _path(script: Script, call: ast.Call) -> ast.expr | None:
     """What names the file that a call reads or writes; None where that is not seen."""
     name, full = last_name(call.func), script.qualified(call.func)
     if name in _OF_FOLDERS or (name in _ONTO and len(call.args) < 2):

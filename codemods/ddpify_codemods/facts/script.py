@@ -37,8 +37,7 @@ class Script:
     process group, the functions that the program never calls. joined_above: of the first file, the import above which
     the process group has to be joined for what that runs. for_samples: its functions that other files call for samples.
     inheriting: the classes of the program that have the __init__ of a library. modules: the files and packages of the
-    program that are imported by one name, which a library may have, too. read_elsewhere: its calls that open a file to
-    write it which other files of the program may read.
+    program that are imported by one name, which a library may have, too.
     """
 
     path: Path
@@ -57,7 +56,6 @@ class Script:
     for_samples: frozenset[str] = frozenset()
     inheriting: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
-    read_elsewhere: frozenset[ast.AST] = frozenset()
 
     def is_settled(self, node: ast.AST) -> bool:
         """Whether a conversion has made of the node what it would make of it now."""

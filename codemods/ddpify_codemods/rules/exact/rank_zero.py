@@ -4,34 +4,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Literal
 
-from ...facts.called_modules import last_name
 from ...facts.effects import (
     effects,
     handed_on,
     has_unknown_mode,
     mode_of,
     opened_for_writing,
-    opened_path,
-    opens_to_write,
     reads,
     reads_and_writes,
     sample_code,
     under_rank_guard,
 )
 from ...facts.on_rank_zero import kept_on_rank_zero
-from ...facts.read_back import may_be_read_back
-from ...facts.script import KEPT, Script
+from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 
 # Their result is often used, and it can travel to the other processes.
 _GIVE_RESULTS = ("subprocess.run", "subprocess.call", "subprocess.check_call", "os.system", "shutil.")
 
-_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-_REPEATED = (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
 _TRACES = "torch.profiler.tensorboard_trace_handler"  # each process would leave a trace of its own
 
 
@@ -79,35 +72,21 @@ def _handed_on(function: ast.expr, beside: bool) -> Edit | Finding:
     return Replace(function, "rank_zero_only({})", f"call {name} on rank 0 only", ("rank_zero_only",))
 
 
-def _closed(script: Script, call: ast.Call) -> Iterator[Edit]:
+def _closed(script: Script, call: ast.Call) -> Iterator[Insert]:
     """Let all wait until a file with data is complete, before any of them reads it (I10)."""
-    if not opens_to_write(script, call) or not _holds_data(script, call):
+    item, block = script.parents[call], script.statement(call)
+    if (
+        not isinstance(item, ast.withitem)
+        or not isinstance(item.optional_vars, ast.Name)
+        or not _holds_data(script, call)
+    ):
         return
-    message = "wait until the file is complete"
-    item, statement = script.parents[call], script.statement(call)
-    if isinstance(item, ast.withitem):
-        if not isinstance(item.optional_vars, ast.Name):
-            return
-        last = statement.body[-1]  # type: ignore[attr-defined]
-        where: Literal["before", "after"] = "before" if isinstance(last, _LEAVES) else "after"
-        yield Insert(last, f"rank_zero_only({item.optional_vars.id}.close)()", message, where, ("rank_zero_only",))
-    elif isinstance(statement, ast.Assign) and statement.value is call and isinstance(statement.targets[0], ast.Name):
-        for close in _closes(script, statement.targets[0]):
-            yield Insert(script.statement(close), "barrier()", message, "after", ("barrier",))
-    elif isinstance(statement, ast.Expr):  # its object ends with it
-        yield Insert(statement, "barrier()", message, "after", ("barrier",))
-
-
-def _closes(script: Script, file: ast.Name) -> Iterator[ast.Call]:
-    """Where the function that opens a file closes it, and all ranks come."""
-    scope = script.scope(file)
-    for call in script.find(ast.Call):
-        method = call.func if isinstance(call.func, ast.Attribute) else None
-        named = method is not None and method.attr == "close" and ast.unparse(method.value) == file.id
-        if named and script.scope(call) is scope and isinstance(script.parents[call], ast.Expr):
-            at_failure = any(isinstance(each, ast.Try | ast.ExceptHandler) for each in script.ancestors(call))
-            if not at_failure and not under_rank_guard(script, call):
-                yield call
+    last = block.body[-1]  # type: ignore[attr-defined]
+    where: Literal["before", "after"] = (
+        "before" if isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break)) else "after"
+    )
+    code = f"rank_zero_only({item.optional_vars.id}.close)()"
+    yield Insert(last, code, "wait until the file is complete", where, ("rank_zero_only",))
 
 
 def _is_read_method(method: ast.expr, path: str) -> bool:
@@ -116,36 +95,15 @@ def _is_read_method(method: ast.expr, path: str) -> bool:
 
 
 def _holds_data(script: Script, call: ast.Call) -> bool:
-    """Whether a file is written that may be read back: a binary one, one that the script opens elsewhere too, or one
-    that the program may read by another spelling of its path, if it is no log."""
-    path, mode = opened_for_writing(script, call), mode_of(script, call) or ""
-    if (owner := opened_path(script, call)) is not None:
-        path, mode = owner, mode_of(script, call, place=0) or ""
-    name = ast.unparse(path) if path is not None else ""
-    others = [other for other in script.find(ast.Call) if other is not call and path is not None]
+    """Whether a file is written that may be read back: a binary one, or one that the script opens elsewhere too."""
+    path = opened_for_writing(script, call)
+    if path is None:
+        return False
+    name = ast.unparse(path)
+    others = [other for other in script.find(ast.Call) if other is not call]
     read = any(other.args and ast.unparse(other.args[0]) == name and reads(script, other) for other in others)
-    read = read or any(_is_read_method(other.func, name) and other not in effects(script) for other in others)
-    if read or ("b" in mode and isinstance(script.parents[call], ast.withitem)):
-        return True
-    return "a" not in mode and may_be_read_back(script, call) and not _in_each_step(script, call)
-
-
-def _in_each_step(script: Script, call: ast.Call) -> bool:
-    """Whether a training step does something each time, as it writes a log: nobody waits for that."""
-    for around in script.ancestors(call):
-        if isinstance(around, ast.If):
-            return False
-        if isinstance(around, _REPEATED):
-            return any(each is around for each in _training_steps(script))
-    return False
-
-
-@lru_cache(maxsize=KEPT)
-def _training_steps(script: Script) -> tuple[ast.AST, ...]:
-    """The loops and functions in which gradients are computed."""
-    called = (each for each in script.find(ast.Call) if last_name(each.func) == "backward")
-    around = ([each for each in script.ancestors(call) if isinstance(each, _REPEATED)] for call in called)
-    return tuple(each[0] for each in around if each)
+    read = read or any(_is_read_method(other.func, name) for other in others)
+    return read or "b" in (mode_of(script, call) or "")
 
 
 def _unknown_mode(call: ast.Call) -> Finding:

@@ -24,7 +24,7 @@ from ...facts.effects import (
 )
 from ...facts.header import is_in_group
 from ...facts.loggers import loggers
-from ...facts.same_file import is_ever_used, may_be_read_by, reads_by_name, writes_a_file
+from ...facts.same_file import is_ever_used, may_be_read_by, writes_a_file
 from ...facts.script import KEPT, Script
 from ...facts.standard_error import is_stderr
 from ...plain_words import Words
@@ -45,6 +45,7 @@ _LOOKS = frozenset(
 _END_FOLDERS = frozenset({"shutil.rmtree", "os.rmdir", "os.removedirs"})
 _BEFORE_A_POINT = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)  # without parentheses of their own
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
+_READS = re.compile(r"(open|load|read)(?!_state_dict)")  # how what libraries read files with begins
 _ASKS = frozenset({"os.popen"})  # for what a command prints
 _PROGRESS = ("progress.bar.", "progress.counter.", "progress.spinner.")  # the package's modules of classes
 # What is computed for them, where it needs a name.
@@ -259,12 +260,12 @@ def _reads(script: Script) -> tuple[ast.Call, ...]:
         call
         for call in script.find(ast.Call)
         if call not in writers
-        and (reads(script, call) or (_is_reader(script, call) and not _makes_folder(script, call)))
+        and (reads(script, call) or (_is_reader(script, last_name(call.func)) and not _makes_folder(script, call)))
     )
 
 
-def _is_reader(script: Script, call: ast.Call) -> bool:
-    return last_name(call.func) in _LOOKS or reads_by_name(script, call)
+def _is_reader(script: Script, name: str) -> bool:
+    return name in _LOOKS or (name not in script.defined and _READS.match(name) is not None)
 
 
 def _makes_folder(script: Script, look: ast.Call) -> bool:
