@@ -292,8 +292,8 @@ class LibraryResults(UnseenLayers):
         of_numbers = of_numbers or (name in _OF_NUMBERS and all(value.host for value in local))
         pure = last in OF_A_NUMBER and name.removesuffix(last) in _COMPUTES
         unknown = made_of("unknown", local, host=not name.startswith("torch."))
-        if pure and (computed := self.of_one_batch(unknown, given)).kind != "unknown":
-            return computed
+        if pure and (made := self.of_one_batch(unknown, given)).kind != "unknown":
+            return made
         if of_numbers and not local_rows(given):
             if local and all(value.reason == DRAWN for value in local):
                 return made_of("unknown", local, host=True)
