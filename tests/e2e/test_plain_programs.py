@@ -3386,9 +3386,7 @@ def test_a_network_that_gets_a_part_of_another_one(part: str, ranks: int, tmp_pa
     trains_alike(HEAD.partition("def train(")[0] + PARTS.replace("PART", part), ranks, tmp_path)
 
 
-OF_BATCHES = """\
-import math
-
+DETACHED = """\
 test_loader = DataLoader(test_set, batch_size=5)
 train_loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
 decoder = torch.nn.Linear(3, 4)
@@ -3406,16 +3404,13 @@ for epoch in range(2):
         again.backward()
         second.step()
         print(loss.item(), again.item(), x[0], y[0].item())
-    psnr = best = 0.0
-    batches = 0
+    total = 0.0
     for x, y in test_loader:
         with torch.no_grad():
             back = decoder(model(x))
         back.detach_()
-        psnr += (10 * torch.log10(1 / ((back - x) ** 2).mean())).item()
-        best += math.sqrt(F.mse_loss(back, x).item())
-        batches += 1
-    print(psnr / len(test_loader), best / batches)
+        total += F.mse_loss(back, x).item()
+    print(total / len(test_loader))
 """
 
 
@@ -3461,11 +3456,11 @@ for x, y in DataLoader(train_set, batch_size=12, drop_last=True):
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
-def test_numbers_of_batches_and_outputs_that_are_detached_in_place(ranks: int, tmp_path: Path) -> None:
+def test_outputs_that_are_detached_in_place(ranks: int, tmp_path: Path) -> None:
     trains_alike(
         HEAD.partition("def train(")[0]
         + HEAD.partition("print(total / len(loader.dataset), correct)\n")[2]
-        + OF_BATCHES,
+        + DETACHED,
         ranks,
         tmp_path,
     )

@@ -6,7 +6,6 @@ import pytest
 
 from tests.codemods.plain.test_followed import EVALUATION, notes, plain, refusals, training
 
-IMPORTS = "import math\n\nimport numpy as np\n"
 MEAN = "total += F.cross_entropy(model(x), y).item()"
 SAMPLER = "sampler=[i for i in range(len(test_set)) if i // 8 % dist.get_world_size() == dist.get_rank()]"
 
@@ -19,16 +18,10 @@ SAMPLER = "sampler=[i for i in range(len(test_set)) if i // 8 % dist.get_world_s
         ("total -= F.cross_entropy(model(x), y).item() + 0.5", "total"),
         (f"{MEAN}; n = len(x)", "total"),
         (f"acc = (model(x).argmax(1) == y).float().mean().item(); {MEAN} + acc", "total"),
-        ("total += (10 * torch.log10(1 / F.mse_loss(model(x), x[:, :3]))).item()", "total / len(test_loader)"),
-        ("total += 10 * math.log10(1 / F.mse_loss(model(x), x[:, :3]).item())", "total"),
-        ("total += 20 * np.log10(255 / np.sqrt(F.mse_loss(model(x), x[:, :3]).item()))", "total"),
-        ("total += -10 * F.mse_loss(model(x), x[:, :3]).log10().item() * len(x)", "total"),
-        ("loss = F.cross_entropy(model(x), y).item(); total += loss**2 / max(loss, 1e-8)", "total"),
-        ("n = 0\n    n = n + 1\n    total += F.cross_entropy(model(x), y).item() / n", "total"),
     ],
 )
 def test_a_number_of_each_batch_is_added_up_over_ranks(adds: str, shown: str) -> None:
-    result = plain(IMPORTS + training(after=EVALUATION.format(adds=adds, shown=shown)))
+    result = plain(training(after=EVALUATION.format(adds=adds, shown=shown)))
     assert not refusals(result) and not notes(result)
     assert SAMPLER in result.code
     assert "total = sum_over_ranks(total)" in result.code and "total.double()" in result.code
@@ -47,21 +40,11 @@ def test_a_number_of_each_batch_is_added_up_over_ranks(adds: str, shown: str) ->
         (f"{MEAN}; print(total)", "total"),
         ("hits = (model(x).argmax(1) == y).sum().item(); total = total + hits; mean += total / len(x)", "mean"),
         ("seen += len(x); total += seen / len(x)", "total"),
-        ("seen = seen + 1; total += F.cross_entropy(model(x), y).item() / seen", "total"),
-        ("seen = 1 + seen; total += (model(x).argmax(1) == y).sum().item()", "total / seen"),
-        ("mean = max(mean, F.cross_entropy(model(x), y).item())", "mean"),
-        ("mean = max(mean, F.cross_entropy(model(x), y).item()); total += mean", "total"),
-        (f"{MEAN}; mean += math.sqrt(total)", "mean"),
-        ("mean = math.sqrt(mean + F.cross_entropy(model(x), y).item()); total += mean", "total"),
-        ("loss = F.cross_entropy(model(x), y).item(); total += math.sqrt(loss / (1 + seen)); seen = loss", "total"),
-        ("print(math.sqrt(F.cross_entropy(model(x), y).item())); total += 1", "total"),
-        ("mean = math.sqrt(F.cross_entropy(model(x), y).item()); total += mean", "total, mean"),
-        ("total += torch.log(F.cross_entropy(model(x), y))", "total"),
     ],
 )
 def test_what_is_not_of_one_batch_is_evaluated_whole(adds: str, shown: str) -> None:
     after = "mean = seen = 0\n" + EVALUATION.format(adds=adds, shown=shown)
-    result = plain(IMPORTS + training(after=after))
+    result = plain(training(after=after))
     assert not refusals(result) and notes(result)
     assert "sampler=[" not in result.code and "sampler=range" not in result.code
 

@@ -250,7 +250,7 @@ class Expressions(OwnOperators, TakenParts):
                 beside = (node.right if part is node.left else node.left) if in_ratio else None
                 self.found.met_same.setdefault(part, set()).add(beside)
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
-        result = self.of_one_batch(combined(node.op, left, right), [left, right])
+        result = combined(node.op, left, right)
         of_one = bool(self.in_forward) and result.kind == "unknown"  # `h[k] * h`
         if (result.kind in LOCAL_ROWS or of_one) and self.meets_others([left, right]):
             result = made_of("unknown", [left, right], reason=COUPLES)

@@ -22,17 +22,7 @@ from .layout import axis, together, unsqueezed
 from .looked_up import distances, looked_up, taken
 from .named_tuples import named_tuple
 from .operands import weighs_by_samples
-from .operation_names import (
-    COUPLE,
-    FACTORIES,
-    MOVE,
-    NUMPY_FACTORIES,
-    OF_A_NUMBER,
-    OF_IMAGES,
-    PREDICATES,
-    TAKE_LAST,
-    TENSOR_TYPES,
-)
+from .operation_names import COUPLE, FACTORIES, MOVE, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, one_after_another
 from .own_decisions import is_drawn
 from .own_networks import LOOKS_UP
@@ -69,7 +59,6 @@ from .views import regroups, takes_apart
 
 _OVER = frozenset({"sum", "max", "min", "functools.reduce", "itertools.accumulate"})  # what they are given
 
-_COMPUTES = frozenset({"", "math.", "numpy.", "torch."})
 _OF_NUMBERS = frozenset({"numpy.exp", "numpy.log", "numpy.log2", "numpy.log10", "numpy.sqrt", "numpy.power"})
 
 # They make a tensor of the numbers in a list.
@@ -290,10 +279,6 @@ class LibraryResults(UnseenLayers):
             return SAME
         of_numbers = name.startswith(("math.", "round", "abs", "min", "max", "numpy.round", "str", "repr", "format"))
         of_numbers = of_numbers or (name in _OF_NUMBERS and all(value.host for value in local))
-        pure = last in OF_A_NUMBER and name.removesuffix(last) in _COMPUTES
-        unknown = made_of("unknown", local, host=not name.startswith("torch."))
-        if pure and (made := self.of_one_batch(unknown, given)).kind != "unknown":
-            return made
         if of_numbers and not local_rows(given):
             if local and all(value.reason == DRAWN for value in local):
                 return made_of("unknown", local, host=True)

@@ -29,7 +29,6 @@ from .state import Context
 from .tensor_uses import is_tensor_here
 from .turns import counts_to, goes_on, takes_samples
 from .values import (
-    ADDITIVE,
     CONCATENATED,
     DRAWN,
     LOCAL_ROWS,
@@ -320,19 +319,6 @@ class Loops(OneByOne, ByName, OwnRegions):
     def by_batches(self, context: Context) -> bool:
         """Whether the ranks go through a loop over every W-th batch each, as one process would."""
         return bool(context.loaders) and all(self.status.get(each) == "batches" for each in context.loaders)
-
-    def of_one_batch(self, made: Value, given: Sequence[Value]) -> Value:
-        """What is computed of numbers of a batch, as one more number of it where ranks go through whole batches: there
-        a mean is any number that belongs to one of them, `10 * log10(1 / mse)`. Otherwise `made`."""
-        uneven = [context for context in self.contexts if self.uneven(context)]
-        local = [value for value in given if value.is_local]
-        if made.kind != "unknown" or not local or len(uneven) != 1 or not self.by_batches(uneven[0]) or self.in_forward:
-            return made
-        of_batch = all(each.kind in ADDITIVE and not each.reason and each.pending is None for each in local)
-        theirs = all(each.loaders and each.loaders <= uneven[0].loaders for each in local)
-        if not of_batch or not theirs or any(each.things for each in given):
-            return made
-        return replace(made_of("mean", local), host=made.host, array=made.array, dimensions=made.dimensions)
 
     def counted(self, context: Context) -> Value:
         """A number that counts the turns of a loop over a rank's part of an evaluation."""

@@ -25,7 +25,7 @@ from .layout import axis, over_samples
 from .looked_up import looked_up
 from .modes import is_conditional, sets_modes
 from .noise import SAMPLING
-from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, OF_A_NUMBER, PICTURES
+from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .own_decisions import is_drawn
 from .parameter_groups import OTHERS, is_put_into
@@ -201,8 +201,7 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             return found or (replace(unknown, couples=False) if frames else unknown)
         if owner.kind in ("mean", "sum", "size"):
             found = on_number(name, owner, given)
-            unknown = made_of("unknown", [owner, *given], reason=f".{name}() of it cannot be added up over ranks")
-            return found or (self.of_one_batch(unknown, [owner, *given]) if name in OF_A_NUMBER else unknown)
+            return found or made_of("unknown", [owner, *given], reason=f".{name}() of it cannot be added up over ranks")
         if owner.kind == "scaled":
             return of_scaled(name, owner, given)
         if owner.reason == SHUFFLED and name in ("to", "cuda", "cpu", "long", "clone", "tolist"):

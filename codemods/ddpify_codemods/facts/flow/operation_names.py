@@ -474,10 +474,4 @@ KEEP_NUMBER = frozenset(
     }
     | {"reshape", "contiguous", "tolist", "int", "unsqueeze", "flatten", "requires_grad_"}
 )
-# Of a number they make another one, each time the same.
-OF_A_NUMBER = frozenset(
-    {"sqrt", "rsqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "pow", "power", "square", "reciprocal"}
-    | {"abs", "fabs", "absolute", "neg", "negative", "sigmoid", "tanh", "sin", "cos", "clamp", "clip", "clamp_min"}
-    | {"clamp_max", "round", "floor", "ceil", "trunc", "maximum", "minimum", "max", "min", "nan_to_num"}
-)
 HOST = frozenset({"item", "tolist", "numpy"})
