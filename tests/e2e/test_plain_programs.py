@@ -3458,9 +3458,7 @@ for x, y in DataLoader(train_set, batch_size=12, drop_last=True):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_outputs_that_are_detached_in_place(ranks: int, tmp_path: Path) -> None:
     trains_alike(
-        HEAD.partition("def train(")[0]
-        + HEAD.partition("print(total / len(loader.dataset), correct)\n")[2]
-        + DETACHED,
+        HEAD.partition("def train(")[0] + HEAD.partition("print(total / len(loader.dataset), correct)\n")[2] + DETACHED,
         ranks,
         tmp_path,
     )

@@ -303,6 +303,7 @@ trained = [p.detach() for p in model.parameters()]
 """
     assert_trains_the_same(source, modules=1)
 
+
 PICTURES = """\
 import torch
 from torch.utils.data import DataLoader, Dataset

@@ -17,6 +17,7 @@ SAMPLER = "sampler=[i for i in range(len(test_set)) if i // 8 % dist.get_world_s
         ("total += 1", "total"),
         ("total -= F.cross_entropy(model(x), y).item() + 0.5", "total"),
         (f"{MEAN}; n = len(x)", "total"),
+        ("n = 0\n    n = n + 1\n    total += F.cross_entropy(model(x), y).item() / n", "total"),
         (f"acc = (model(x).argmax(1) == y).float().mean().item(); {MEAN} + acc", "total"),
     ],
 )
@@ -40,6 +41,8 @@ def test_a_number_of_each_batch_is_added_up_over_ranks(adds: str, shown: str) ->
         (f"{MEAN}; print(total)", "total"),
         ("hits = (model(x).argmax(1) == y).sum().item(); total = total + hits; mean += total / len(x)", "mean"),
         ("seen += len(x); total += seen / len(x)", "total"),
+        ("seen = seen + 1; total += F.cross_entropy(model(x), y).item() / seen", "total"),
+        ("seen = 1 + seen; total += (model(x).argmax(1) == y).sum().item()", "total / seen"),
     ],
 )
 def test_what_is_not_of_one_batch_is_evaluated_whole(adds: str, shown: str) -> None:

@@ -50,8 +50,17 @@ class Assignments(Branches):
         value = self.value(node.value, frame)
         if self.in_rows() and value.kind == "same" and not value.things and self.counts_samples(node):
             value = self.of_turn_before(value)
+        value = self.of_batch_before(node, value)
         for target in node.targets:
             self.assign(target, self.of_last_turn(value, target, node.value), frame, node.value)
+
+    def of_batch_before(self, node: ast.Assign, value: Value) -> Value:
+        """The value, or a number of turns where a rank goes through a part of the batches: `count = count + 1`."""
+        uneven = [context for context in self.contexts if self.uneven(context)]
+        goes_on = isinstance(node.value, ast.BinOp) and any(mentions(node.value, each) for each in node.targets)
+        if not uneven or not goes_on or value.is_local or value.things or self.in_forward or self.in_rows():
+            return value
+        return value if begins_in(uneven[-1].node, node) else self.counted(uneven[-1])
 
     def of_last_turn(self, value: Value, target: ast.expr, source: ast.expr) -> Value:
         """The value that an object or a dict gets in each turn of a loop, where it does not go on from the last one."""
