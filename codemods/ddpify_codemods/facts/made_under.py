@@ -12,6 +12,9 @@ from .script import Script
 _VARIABLES = (ast.Name, ast.Attribute, ast.Subscript)
 # What a test is made of that says the same when it is asked again.
 _LASTING = (*_VARIABLES, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Tuple, ast.List)
+_ASKS = frozenset({"items", "keys", "values", "get"})
+_CHANGES = frozenset({"append", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse"})
+_CHANGES |= {"setdefault", "sort", "update"}
 _OPERATORS = (ast.expr_context, ast.cmpop, ast.boolop, ast.Not)
 
 
@@ -31,21 +34,67 @@ def made_under(script: Script, code: str, at: ast.stmt) -> str:
         if not test:
             return ""
         tests.append(test)
-    return "" if set(tests) & set(_tests_around(script, at)) else " or ".join(dict.fromkeys(tests))
+    in_any_case = any(f"not {test}" in tests for test in tests)
+    return "" if in_any_case or set(tests) & set(_tests_around(script, at)) else " or ".join(dict.fromkeys(tests))
 
 
 def _stores(script: Script, code: str, at: ast.stmt) -> Sequence[ast.expr]:
-    """Where a variable gets a value that is not None."""
+    """Where a variable gets a value that is not None; nothing where it may get one in another way, too."""
     scope = script.scope(at)
+    found: Sequence[ast.expr] = []
     if code.isidentifier():
-        is_shared = any(code in each.names for each in script.find(ast.Global, ast.Nonlocal))
-        found: Sequence[ast.expr] = (
-            [] if is_shared or code in arguments(scope) else script.stores.get((scope, code), [])
-        )
-    else:
+        shared = (name for each in script.find(ast.Global, ast.Nonlocal) for name in each.names)
+        if code not in {*shared, *arguments(scope), *script.imported, *script.defined}:
+            found = script.stores.get((scope, code), [])
+    elif _begins_without(script, ast.parse(code, mode="eval").body, at):
         stored = (each for each in script.find(*_VARIABLES) if isinstance(each.ctx, ast.Store))
         found = [each for each in stored if ast.unparse(each) == code]
     return [each for each in found if not _is_none(script.statement(each))]
+
+
+def _begins_without(script: Script, variable: ast.expr, at: ast.stmt) -> bool:
+    """Whether nothing else can give a value to `self.mask`, of a class that is derived from none, or to
+    `nets["mask"]`, where `nets = {}`, or has other keys."""
+    if isinstance(variable, ast.Attribute):
+        cls = next((each for each in script.ancestors(at) if isinstance(each, ast.ClassDef)), None)
+        is_own = cls is not None and not cls.bases and not cls.keywords and ast.unparse(variable.value) == "self"
+        at_once = {*_names(cls.body)} if cls is not None else set()
+        sets = any(isinstance(each.func, ast.Name) and each.func.id == "setattr" for each in script.find(ast.Call))
+        return is_own and not sets and variable.attr not in at_once
+    if not isinstance(variable, ast.Subscript):
+        return False
+    holder = ast.unparse(variable.value)
+    uses = [each for each in script.find(*_VARIABLES) if ast.unparse(each) == holder]
+    made = [script.statement(each) for each in uses if isinstance(each.ctx, ast.Store)]
+    if len(made) != 1 or not isinstance(made[0], ast.Assign) or not _lacks(made[0].value, variable.slice):
+        return False
+    return all(_looks_up(script, each) for each in uses if isinstance(each.ctx, ast.Load))
+
+
+def _lacks(value: ast.expr, key: ast.expr) -> bool:
+    """Whether it is a new dict that has no entry under a key."""
+    if not isinstance(value, ast.Dict):
+        return ast.unparse(value) == "dict()"
+    written = isinstance(key, ast.Constant) and all(isinstance(each, ast.Constant) for each in value.keys)
+    return not value.keys or (written and ast.unparse(key) not in map(ast.unparse, filter(None, value.keys)))
+
+
+def _names(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """What the body of a class gives a value."""
+    for each in body:
+        for part in ast.walk(each):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                yield part.id
+
+
+def _looks_up(script: Script, holder: ast.expr) -> bool:
+    """Whether a dict is only asked, run over, or gets an entry under its key."""
+    parent = script.parents[holder]
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _ASKS
+    return (isinstance(parent, ast.Subscript) and parent.value is holder) or isinstance(
+        parent, (ast.For, ast.comprehension, ast.Compare)
+    )
 
 
 def _is_none(statement: ast.stmt) -> bool:
@@ -128,10 +177,15 @@ def _lasts(script: Script, test: ast.expr, maker: ast.If, at: ast.stmt) -> bool:
     if not all(isinstance(each, (*_LASTING, *_OPERATORS)) for each in parts):
         return False
     asked = {ast.unparse(each) for each in parts if isinstance(each, _VARIABLES)}
+    between = (each for each in script.find(*_VARIABLES) if maker.lineno <= each.lineno < at.lineno)
     return not any(
-        isinstance(each.ctx, ast.Store) and maker.lineno <= each.lineno < at.lineno and ast.unparse(each) in asked
-        for each in script.find(*_VARIABLES)
+        isinstance(each.ctx, ast.Store) if ast.unparse(each) in asked else _changes(each, asked) for each in between
     )
+
+
+def _changes(node: ast.expr, asked: set[str]) -> bool:
+    """Whether it is `kinds.remove`, of something that a test asks."""
+    return isinstance(node, ast.Attribute) and node.attr in _CHANGES and ast.unparse(node.value) in asked
 
 
 def _tests_around(script: Script, at: ast.stmt) -> Iterator[str]:

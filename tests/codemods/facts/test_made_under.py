@@ -55,6 +55,10 @@ def test_the_condition(before: str, expected: str) -> None:
         "if args.mask:\n    mask = Net()\nargs.mask = False",
         "if a:\n    mask = Net()\nelif b:\n    pass\nelse:\n    mask = Other()",
         "other = 1",
+        "from extra import mask\nif a:\n    mask = Net()",
+        "def mask():\n    pass\nif a:\n    mask = Net()",
+        "if 'a' in kinds:\n    mask = Net()\nkinds.remove('a')",
+        "if a:\n    mask = Net()\nif not a:\n    mask = Other()",
     ],
 )
 def test_where_it_has_a_value_in_any_case_or_nothing_says(before: str) -> None:
@@ -68,14 +72,45 @@ def test_under_the_condition_itself() -> None:
     assert condition(f"{made}if a:\n    pass\nelse:\n    given = 1", at="given = 1") == "a"
 
 
-def test_entries_and_attributes() -> None:
-    made = "if opt.mask:\n    self.nets['mask'] = Net()\n"
-    assert condition(made, "self.nets['mask']") == "opt.mask"
-    assert condition(made, "self.nets['other']") == ""
-    other = "def more(self):\n    self.mask = {}\n"
-    inside = "def make(self):\n" + indent("if a:\n    self.mask = Net()\ngiven = 1", "    ")
-    assert condition(other.format("None") + inside, "self.mask", "given = 1") == "a"
-    assert condition(other.format("Net()") + inside, "self.mask", "given = 1") == ""
+MADE = "if opt.mask:\n    {} = Net()\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("nets = {}\n", "opt.mask"),
+        ("nets = dict()\nfor name in nets:\n    print(nets[name], nets.items())\n", "opt.mask"),
+        ("nets = {'net': Net()}\n", "opt.mask"),
+        ("nets = {'mask': Net()}\n", ""),
+        ("nets = {**others}\n", ""),
+        ("nets = {}\nnets.update(mask=Net())\n", ""),
+        ("nets = {}\nfill(nets)\n", ""),
+        ("nets = nn.ModuleDict()\n", ""),
+        ("", ""),
+    ],
+)
+def test_entries_of_what_begins_empty(before: str, expected: str) -> None:
+    assert condition(before + MADE.format("nets['mask']"), "nets['mask']") == expected
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("class Trainer:\n", "opt.mask"),
+        ("class Trainer:\n    def more(self):\n        self.mask = None\n", "opt.mask"),
+        ("class Trainer:\n    def more(self):\n        self.mask = Net()\n", ""),
+        ("class Trainer:\n    mask = Net()\n", ""),
+        ("class Trainer(Base):\n", ""),
+        ("class Trainer:\n    def more(self):\n        setattr(self, 'mask', Net())\n", ""),
+    ],
+)
+def test_attributes(head: str, expected: str) -> None:
+    make = "    def make(self):\n" + indent(MADE.format("self.mask") + "given = 1", "        ")
+    assert condition(head + make, "self.mask", "given = 1") == expected
+
+
+def test_an_attribute_of_another_object() -> None:
+    assert condition("model = Body()\n" + MADE.format("model.fc"), "model.fc") == ""
 
 
 def test_what_a_caller_or_another_function_gives() -> None:

@@ -75,9 +75,8 @@ def _decided(script: Script, cls: ast.ClassDef, test: str) -> tuple[tuple[str, .
     asked = _asked(ast.parse(test, mode="eval").body)
     stored = [each for each in ast.walk(cls) if isinstance(each, ast.Assign) and _own_target(each)]
     flag = _normal(test)
-    beside = tuple((name, asked) for name in _made_beside(script, stored, asked)) if asked else ()
     if flag is None:
-        return ((asked,), *beside) if asked else ()
+        return ((asked,),) if asked else ()
     flags = _ways_to_say(flag, [each.value for each in stored if f"self.{_own_target(each)}" == flag.split()[0]])
     made: dict[str, set[str]] = {}
     for each in stored:
@@ -85,27 +84,7 @@ def _decided(script: Script, cls: ast.ClassDef, test: str) -> tuple[tuple[str, .
             made.setdefault(_own_target(each), set()).add(_way(script, each, cls, flags))
     names = [name for name, ways in made.items() if len(ways) == 1 and "" not in ways]
     of = [part.removeprefix("self.") for part in flag.split()]
-    return (*(((asked,),) if asked else ()), *beside, *((name, *of) for name in names))
-
-
-def _made_beside(script: Script, stored: list[ast.Assign], asked: str) -> list[str]:
-    """The attributes that get their layers in the very block that makes the one that is asked for, and nowhere else:
-    `self.skip = nn.Conv2d(…)`, `self.norm = nn.BatchNorm2d(…)`, where `self.skip` is None otherwise."""
-    given = [each for each in stored if _own_target(each) == asked]
-    made = [each for each in given if not (isinstance(each.value, ast.Constant) and each.value.value is None)]
-    if len(made) != 1 or not isinstance(made[0].value, ast.Call) or not _is_constructed(script, made[0]):
-        return []
-    name = script.qualified(made[0].value.func)
-    around = script.parents[made[0]]
-    if not (name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper()) or not isinstance(around, ast.If):
-        return []
-    block = script.block(made[0])
-    other_way = around.orelse if block is around.body else around.body
-    before = [each for each in given if each.lineno < around.lineno or each in other_way]
-    if len(before) + 1 != len(given) or not isinstance(script.parents[around], ast.FunctionDef):
-        return []  # it may be None again
-    beside = {_own_target(each) for each in block if isinstance(each, ast.Assign)} - {asked, ""}
-    return sorted(each for each in beside if all(other in block for other in stored if _own_target(other) == each))
+    return (*(((asked,),) if asked else ()), *((name, *of) for name in names))
 
 
 def _ways_to_say(flag: str, stored: list[ast.expr]) -> set[str | None]:

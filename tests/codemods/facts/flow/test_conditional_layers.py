@@ -25,7 +25,6 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 GROWS = "if stride > 1:\n"
 LAYER = "nn.Linear(4, size)"
-SKIPS = f"if stride != 1 or size > 3:\n    self.skip = {LAYER}\n    self.norm = nn.LayerNorm(size)\n"
 
 
 def wrapped(made: str, called: str, later: str = "pass") -> str:
@@ -59,14 +58,6 @@ def wrapped(made: str, called: str, later: str = "pass") -> str:
         ),
         ("self.drop = nn.Dropout(0.1)\nself.stride = stride", "if self.stride > 1:\n    out = self.drop(out)"),
         (
-            SKIPS + "else:\n    self.skip = None",
-            "if self.skip is not None:\n    out = out + self.norm(self.skip(x))",
-        ),
-        (
-            "self.skip = None\n" + SKIPS,
-            "if self.skip is None:\n    return out\nout = out + self.norm(self.skip(x))",
-        ),
-        (
             f"self.wide = stride > 1\nif self.wide:\n    self.rows = nn.ModuleList([{LAYER} for _ in range(2)])",
             "if self.wide:\n    out = out + self.rows[0](x) + self.rows[1](x)",
         ),
@@ -79,18 +70,6 @@ def test_a_layer_that_is_there_where_it_is_called(made: str, called: str) -> Non
 @pytest.mark.parametrize(
     ("made", "called"),
     [
-        (
-            SKIPS + "else:\n    self.skip = None\nif size < 9:\n    self.skip = None",
-            "if self.skip is not None:\n    out = out + self.norm(self.skip(x))",
-        ),
-        (
-            "self.skip = None\nself.norm = nn.LayerNorm(size)\n" + SKIPS,
-            "if self.skip is not None:\n    out = out + self.norm(self.skip(x))",
-        ),
-        (
-            "self.skip = None\n" + SKIPS.replace(LAYER, "shortcut"),
-            "if self.skip is not None:\n    out = out + self.norm(self.skip(x))",
-        ),
         (
             f"rows = [{LAYER}]\nself.wide = stride > 1\nself.all = nn.ModuleList(rows)\n"
             "if self.wide:\n    self.rows = nn.ModuleList(rows)",
