@@ -23,7 +23,7 @@ from ddpify.programs import found_from
 
 _ASKS = ("dist.get_rank()", "dist.get_world_size()", "dist.barrier()", "DistributedSampler(")
 _NEEDS_GROUP = (*_ASKS, "dist.all_reduce(", "dist.broadcast", "dist.all_gather")
-_NEEDS_WRAPPER = (".module",)
+_NEEDS_WRAPPER = (".module(", ".module.")
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _LOOKED_AT = 300  # files beside those that are converted
 _READ = 100  # files that one of them imports
@@ -105,16 +105,13 @@ def _is_script(text: str) -> bool:
 
 
 def _calls_at_once(text: str) -> bool:
-    """Whether a file without a guard runs a model or loads samples while it is read: `loader = DataLoader(tests)`, or
-    prints."""
-    if not any(each in text for each in ("DataLoader(", ".eval()", "load_state_dict(", "no_grad(", "print(")):
+    """Whether a file without a guard runs a model or loads samples while it is read: `loader = DataLoader(tests)`."""
+    if not any(each in text for each in ("DataLoader(", ".eval()", "load_state_dict(", "no_grad(")):
         return False
     try:
         tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError):
         return False
-    if any(isinstance(each, ast.Expr) and ast.unparse(each).startswith("print(") for each in tree.body):
-        return True
     names = {"DataLoader", "eval", "load_state_dict", "no_grad"}
     outer = (node for each in module_level_work(tree) for node in ast.walk(each) if isinstance(node, ast.Call))
     return any(ast.unparse(each.func).rpartition(".")[2] in names for each in outer)

@@ -217,26 +217,6 @@ def test_where_scripts_and_what_they_share_lie(
     assert done.returncode == 0
 
 
-BAR = """\
-import torch
-from tqdm import tqdm
-
-
-def points(n):
-    return [torch.full((4,), i / n) for i in tqdm(range(n))]
-"""
-
-
-@pytest.mark.parametrize(
-    ("lines", "is_named"), [("print(len(points(3)))", True), ("def show():\n    print(points(3))", False)]
-)
-def test_a_script_without_a_guard_that_prints_is_named(tmp_path: Path, lines: str, is_named: bool) -> None:
-    put(tmp_path, train=TRAIN.replace("data = ", "from made import points\npoints(3)\ndata = "), tools=TOOLS, made=BAR)
-    put(tmp_path, show=f"from made import points\n\n\n{lines}\n")
-    said = ddpify("train.py", "--target", "cpu", "--style", "plain", "--diff", cwd=tmp_path).stderr.decode()
-    assert ("made.py:1: show.py imports this file too" in said) is is_named
-
-
 ATTACK = """\
 import torch
 import torch.nn.functional as F

@@ -3499,7 +3499,6 @@ train(model, optimizer, loader)
 LOOKS = [
     "if not ready():\n    prepare()",
     "found = os.path.exists('parts')\nif not found:\n    prepare()",
-    "try:\n    read()\nexcept FileNotFoundError:\n    prepare()",
     "def once():\n    if ready():\n        return\n    prepare()\n\n\nonce()",
     "None if ready() else prepare()",
 ]

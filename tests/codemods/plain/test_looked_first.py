@@ -42,8 +42,7 @@ READ = 'model.load_state_dict(torch.load("a.pt"))\n'
         ("if not all(map(os.path.exists, ['a.pt'])):\n    WAIT\n    prepare()", 1),
         ("if not os.path.exists('a.pt'):\n    WAIT\n    build()", 1),
         ("for name in ('a', 'b'):\n    if ready():\n        continue\n    WAIT\n    prepare()", 1),
-        ("try:\n    torch.load('a.pt')\nexcept FileNotFoundError:\n    WAIT\n    prepare()", 1),
-        ("try:\n    cached()\nexcept (OSError, EOFError) as error:\n    WAIT\n    prepare()", 1),
+        ("class Data:\n    def __del__(self):\n        if not ready():\n            prepare()\nData()", 0),
         ("def once(found):\n    if not found:\n        WAIT\n        prepare()\nonce(os.path.exists('a.pt'))", 1),
         ("def once():\n    if ready():\n        return\n    WAIT\n    prepare()\nonce()", 1),
         ("def once():\n    if os.path.exists('a.pt'):\n        return\n    WAIT\n    prepare()\nonce()", 1),
@@ -57,6 +56,7 @@ READ = 'model.load_state_dict(torch.load("a.pt"))\n'
         ("if not ready():\n    with open('a.txt', 'w') as file:\n        file.write('1')", 0),
         ("if len(loader) > 3:\n    prepare()", 0),
         ("try:\n    prepare()\nexcept KeyboardInterrupt:\n    prepare()", 0),
+        ("try:\n    torch.load('a.pt')\nexcept OSError:\n    prepare()", 0),  # one rank alone may come there
         ("try:\n    torch.load('a.pt')\nexcept KeyError:\n    prepare()", 0),
         ("for x, y in loader:\n    if not ready():\n        print(1)", 0),
         ("if not os.path.exists('a.pt'):\n    torch.save({}, 'a.pt')", 0),  # rank 0 looks for all

@@ -1,8 +1,8 @@
 """Files that all ranks look for before rank 0 writes them: a slower rank would find what is written already.
 
-Where the look stands in the condition itself, rank 0 looks for all (DDP614). A function that looks, a name for what was
-found, or an exception where nothing was, may be met on other ways too. There all ranks look: they find the same, as
-long as none writes, so they wait for each other before one does.
+Where the look stands in the condition itself, rank 0 looks for all (DDP614). A function that looks, or a name for what
+was found, may be met on other ways too. There all ranks look: they find the same, as long as none writes, so they wait
+for each other before one does. Not behind an exception, which one rank may meet alone.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ from .words import program_of
 
 _Call = tuple[Script, ast.Call]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_MISSING = frozenset({"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "EOFError"})
-_ANYTHING = frozenset({"Exception", "BaseException"})
 _LEAVES = (ast.Return, ast.Continue)
 
 
@@ -72,9 +70,14 @@ def chosen_looks(script: Script) -> Iterator[tuple[ast.expr, str]]:
 def _is_for_all(script: Script, node: ast.stmt | ast.expr) -> bool:
     """Whether all ranks come to some code equally often, where they can wait for each other."""
     followed = program_of(script).followed
-    alone = node in sample_code(script) or is_for_rank_0(script, node)
+    alone = node in sample_code(script) or is_for_rank_0(script, node) or script.scope(node) in _ended(script)
     unequal = comes_unequally(followed.found, followed.status, script, node)
     return not alone and not unequal and is_in_group(script, node) and is_met_by_all(script, node)
+
+
+def _ended(script: Script) -> list[ast.AST]:
+    """The functions that are called when the process group is gone, as a rule."""
+    return [each for each in script.find(ast.FunctionDef) if each.name == "__del__"]
 
 
 def _places(script: Script) -> Iterator[tuple[ast.stmt, Literal["before", "after"]]]:
@@ -92,11 +95,6 @@ def _places(script: Script) -> Iterator[tuple[ast.stmt, Literal["before", "after
             and _writes(program, script, _rest(program, script, branch), looks)
         ):
             yield branch, "after"
-    for tried in script.find(ast.Try):
-        for handler in tried.handlers:
-            looks = [*_missed(program, script, tried, handler)]
-            if looks and _writes(program, script, handler.body, looks):
-                yield handler.body[0], "before"
 
 
 def _sides(script: Script, branch: ast.If) -> Iterator[list[ast.stmt]]:
@@ -158,16 +156,12 @@ def _assigned(statement: ast.Assign | ast.AnnAssign | ast.AugAssign) -> set[str]
 
 
 def _decided(program: Program, script: Script, statement: ast.stmt) -> Iterator[_Call]:
-    """The looks by which ranks come to a statement: in a condition, or where a file is not found."""
-    child: ast.AST = statement
+    """The looks by which ranks come to a statement, in a condition."""
     for around in script.ancestors(statement):
         if isinstance(around, _FUNCTIONS):
             return
         if isinstance(around, ast.If):
             yield from _told(program, script, around.test)
-        if isinstance(around, ast.Try) and (child in around.body or child in around.handlers):
-            yield from (each for handler in around.handlers for each in _missed(program, script, around, handler))
-        child = around
 
 
 def _told(program: Program, script: Script, node: ast.expr) -> Iterator[_Call]:
@@ -189,14 +183,6 @@ def _looks(program: Program, script: Script, call: ast.expr) -> bool:
     looks = last_name(call.func) in LOOKS | LISTS and not any(True for _ in _called(program, script, call))
     given = last_name(call.func) in ("map", "filter") and bool(call.args) and last_name(call.args[0]) in LOOKS
     return looks or given
-
-
-def _missed(program: Program, script: Script, tried: ast.Try, handler: ast.ExceptHandler) -> Iterator[_Call]:
-    """The calls that read a file where a handler is for one that is not there."""
-    parts = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type] if handler.type else []
-    caught = {*map(last_name, parts)} or _ANYTHING
-    if caught & (_MISSING | _ANYTHING) and not _goes_through_data(program, script, tried.body):
-        yield from _looking(program, _calls(program, script, tried.body))
 
 
 def _looking(program: Program, calls: Iterable[_Call]) -> Iterator[_Call]:
