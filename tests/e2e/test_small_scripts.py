@@ -167,6 +167,7 @@ trained = [p.detach() for p in model.parameters()]
 
 PENALTY = """\
 import torch
+torch.set_default_dtype(torch.float64)  # a penalty amplifies rounding, otherwise on each CPU
 torch.manual_seed(0)
 
 
