@@ -17,6 +17,7 @@ SAMPLER = "sampler=[i for i in range(len(test_set)) if i // 8 % dist.get_world_s
         ("total += 1", "total"),
         ("total -= F.cross_entropy(model(x), y).item() + 0.5", "total"),
         (f"{MEAN}; n = len(x)", "total"),
+        ("out = model(x); out = out.float(); total += F.cross_entropy(out, y).item()", "total"),
         ("n = 0\n    n = n + 1\n    total += F.cross_entropy(model(x), y).item() / n", "total"),
         (f"acc = (model(x).argmax(1) == y).float().mean().item(); {MEAN} + acc", "total"),
     ],
@@ -43,10 +44,15 @@ def test_a_number_of_each_batch_is_added_up_over_ranks(adds: str, shown: str) ->
         ("seen += len(x); total += seen / len(x)", "total"),
         ("seen = seen + 1; total += F.cross_entropy(model(x), y).item() / seen", "total"),
         ("seen = 1 + seen; total += (model(x).argmax(1) == y).sum().item()", "total / seen"),
+        ("loss = F.cross_entropy(model(x), y).item(); total += loss - kept[0]; kept[0] = loss", "total"),
+        ("up = not up; total += F.cross_entropy(model(x), y).item() if up else 0", "total"),
+        ("total += F.cross_entropy(model(x), y).item() * next(counter)", "total"),
     ],
 )
 def test_what_is_not_of_one_batch_is_evaluated_whole(adds: str, shown: str) -> None:
-    after = "mean = seen = 0\n" + EVALUATION.format(adds=adds, shown=shown)
+    after = "mean = seen = 0\nkept, up, counter = [0.0], False, iter(range(99))\n" + EVALUATION.format(
+        adds=adds, shown=shown
+    )
     result = plain(training(after=after))
     assert not refusals(result) and notes(result)
     assert "sampler=[" not in result.code and "sampler=range" not in result.code

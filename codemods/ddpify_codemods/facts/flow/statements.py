@@ -16,6 +16,7 @@ from .exhaustive import may_leave
 from .frames import Frame, additive
 from .generators import Generators
 from .handlers import GOES_ON, is_repeated, leaves_loop, stops
+from .kept_between_turns import kept_between_turns
 from .operations import runs_over_samples
 from .own_changes import changes_alone
 from .phases import has_loader, phases, written_down
@@ -264,6 +265,9 @@ class Follower(Generators):
     def carried_on(self, node: ast.For, before: Names, frame: Frame) -> None:
         """A loop over a rank's part of an evaluation hands numbers from one batch to the next."""
         if self.contexts and self.contexts[-1].node is node and self.by_batches(self.contexts[-1]):
+            if kept := kept_between_turns(node):
+                reason = f"`{kept}` goes on from one batch to the next"
+                self.problem(frame, node.iter, reason, self.contexts[-1].loaders)
             for name, value in frame.names.items():
                 if name in before and not before[name].is_local:
                     frame.names[name] = self.added_up(value)
