@@ -9,7 +9,8 @@ from .after_loops import begins_in, mentions
 from .arithmetic import combined
 from .branches import Branches
 from .extended import lengthening
-from .frames import Frame, additive, local_entries
+from .frames import Frame
+from .held_values import additive, local_entries
 from .masked import is_mask
 from .parameter_groups import OTHERS, is_added, is_stored
 from .subscripts import is_turn

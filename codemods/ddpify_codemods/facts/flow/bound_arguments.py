@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from .frames import local_entries, may_differ
+from .held_values import local_entries, may_differ
 from .operation_names import EACH, LOSS_CLASSES, MIX_LAST
 from .values import SAME, Bound, Class, Function, Instance, Items, Library, Module, Thing, Value, join, made_of, of
 

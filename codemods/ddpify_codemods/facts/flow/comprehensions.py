@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
 
-from .frames import Frame, local_runs
+from .frames import Frame
+from .held_values import local_runs
 from .operations import runs_over_samples
 from .own_decisions import is_drawn, only_takes
 from .phases import entry_by_entry, holds_of_key, written_down

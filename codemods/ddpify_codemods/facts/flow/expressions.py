@@ -9,7 +9,8 @@ from .arithmetic import combined
 from .batches import sure_size
 from .class_tests import known_ways
 from .extended import lengthening
-from .frames import Frame, Reduction, is_record, is_tuple, local_entries, local_runs, may_differ
+from .frames import Frame, Reduction
+from .held_values import is_record, is_tuple, local_entries, local_runs, may_differ
 from .input_gradients import learns_samples
 from .joined import last_name
 from .longest import LARGEST

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from .frames import Frame, Problem, Reduction, local_entries
+from .frames import Frame, Problem, Reduction
+from .held_values import local_entries
 from .operands import operands
 from .operation_names import LOSS_CLASSES, LOSSES
 from .state import State

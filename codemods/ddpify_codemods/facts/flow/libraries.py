@@ -20,8 +20,9 @@ from .commands import COMMANDS, from_command_line, functions_of
 from .containers import has_layers
 from .draws import LIBRARIES, LOADERS, SEED_ALL, SEEDS
 from .extended import zipped_rows
-from .frames import Frame, local_entries, local_runs
+from .frames import Frame
 from .given_parameters import UNSEEN, to_train
+from .held_values import local_entries, local_runs
 from .input_gradients import gradients_of
 from .library_results import LibraryResults
 from .modules import scored

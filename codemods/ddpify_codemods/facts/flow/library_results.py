@@ -16,7 +16,8 @@ from .draws import changes, library_drawn_from, library_of
 from .einops import einops
 from .einsum import einsum
 from .factories import maker_of
-from .frames import Frame, local_entries
+from .frames import Frame
+from .held_values import local_entries
 from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
 from .looked_up import distances, looked_up, taken

@@ -17,7 +17,8 @@ from .collate_parts import COLUMNS, Keyed, Part
 from .concatenated import Concatenated, Offsets
 from .drawn_samples import draws_apart
 from .draws import LIBRARIES
-from .frames import Frame, Pass, Problem, Site, ancestors, local_entries
+from .frames import Frame, Pass, Problem, Site, ancestors
+from .held_values import local_entries
 from .layout import along
 from .one_by_one import OneByOne, is_site
 from .operations import element, runs_over_samples

@@ -16,8 +16,9 @@ from .chosen_lists import ChosenLists
 from .dimensions import of_dimensions, of_sizes_given
 from .draws import DRAWING
 from .extended import lengthen, lengthening, zipped_rows
-from .frames import Frame, Problem, local_entries
+from .frames import Frame, Problem
 from .given_parameters import is_put_in
+from .held_values import local_entries
 from .hooks import only_counts, only_keeps
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled

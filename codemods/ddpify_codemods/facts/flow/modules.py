@@ -14,7 +14,8 @@ from .beginnings import Beginnings
 from .conditional_layers import has_no_parameters
 from .dimensions import of_dimensions
 from .dropout import draws_masks
-from .frames import Frame, Problem, local_entries
+from .frames import Frame, Problem
+from .held_values import local_entries
 from .input_gradients import BENDS
 from .layout import axis
 from .library_modules import of_library_module

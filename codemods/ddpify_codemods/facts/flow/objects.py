@@ -16,8 +16,9 @@ from .collate_parts import DEFAULTS, Part
 from .containers import OF_MODULES
 from .dimensions import of_dimensions
 from .encodings import TOKENS, keeps_masks, pads_to_longest
-from .frames import Frame, Problem, Site, local_entries
+from .frames import Frame, Problem, Site
 from .given import given_to
+from .held_values import local_entries
 from .layout import axis, mirrored
 from .library_modules import told_to
 from .loops import Loops

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Sequence
 
 from .comprehensions import Comprehensions
-from .frames import Frame, local_entries
+from .frames import Frame
+from .held_values import local_entries
 from .values import SAME, Function, Instance, Items, Value, entries, join, of
 
 _OPERATORS: dict[type[ast.operator], str] = {

@@ -11,22 +11,8 @@ from ..called_modules import last_name
 from ..effects import effects
 from ..meters import is_made
 from .after_loops import is_of_last_turn, needs_a_turn
-from .frames import (
-    AfterLoop,
-    Frame,
-    Problem,
-    Reduction,
-    additive,
-    ancestors,
-    holds_unsized,
-    is_mixed,
-    is_of_lists,
-    is_tuple,
-    local_entries,
-    local_runs,
-    outermost_call,
-    settled,
-)
+from .frames import AfterLoop, Frame, Problem, Reduction, ancestors, outermost_call
+from .held_values import additive, holds_unsized, is_mixed, is_of_lists, is_tuple, local_entries, local_runs, settled
 from .longest import Longest
 from .objects import Objects
 from .operations import element

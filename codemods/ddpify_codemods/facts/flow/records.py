@@ -11,7 +11,8 @@ import ast
 import operator
 from dataclasses import replace
 
-from .frames import Frame, additive, local_entries, settled
+from .frames import Frame
+from .held_values import additive, local_entries, settled
 from .reading import Reading
 from .values import Items, Value, of
 

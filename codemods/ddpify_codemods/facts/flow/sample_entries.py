@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from ..bindings import names_in
 from ..called_modules import last_name
 from ..script import Script
-from .frames import Frame, local_entries
+from .frames import Frame
+from .held_values import local_entries
 from .operations import runs_over_samples
 from .state import State
 from .tensor_uses import is_tensor_here

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .frames import local_entries
+from .held_values import local_entries
 from .operations import element
 from .values import Items, Value
 

@@ -13,9 +13,10 @@ from .apex import scaled_for
 from .branches import Names, asks_training, leaves
 from .calls import is_without_gradients
 from .exhaustive import may_leave
-from .frames import Frame, additive
+from .frames import Frame
 from .generators import Generators
 from .handlers import GOES_ON, is_repeated, leaves_loop, stops
+from .held_values import additive
 from .kept_between_turns import kept_between_turns
 from .operations import runs_over_samples
 from .own_changes import changes_alone

@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..script import KEPT, Script
-from .frames import FlowFacts, Frame, additive, local_entries, settled
+from .frames import FlowFacts, Frame
+from .held_values import additive, local_entries, settled
 from .reading import Reading
 from .values import Class, Function, Instance, Items, Value, entries
 

@@ -10,7 +10,8 @@ from ..eager import is_move
 from ..origins import sources
 from ..script import Script
 from .expressions import Expressions
-from .frames import Frame, Freeze, Problem, may_differ
+from .frames import Frame, Freeze, Problem
+from .held_values import may_differ
 from .input_gradients import BENDS
 from .values import SAME, Function, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
 

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterable
 
 from ..script import Script
-from .frames import FlowFacts, local_entries
+from .frames import FlowFacts
+from .held_values import local_entries
 from .values import ADDITIVE, LOCAL_ROWS, Function, Items, Value
 
 _DEPTH = 4  # of the functions that are called in each other

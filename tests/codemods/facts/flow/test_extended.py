@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from ddpify_codemods.facts.flow.extended import lengthen, lengthening, zipped_rows
-from ddpify_codemods.facts.flow.frames import local_runs
+from ddpify_codemods.facts.flow.held_values import local_runs
 from ddpify_codemods.facts.flow.values import Items, Iteration, Loader, Value, of
 
 from tests.codemods.checks import script_of

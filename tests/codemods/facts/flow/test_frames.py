@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from ddpify_codemods.facts.flow.frames import Frame, additive, ancestors, local_entries, settled
-from ddpify_codemods.facts.flow.values import Items, Value, of
+from ddpify_codemods.facts.flow.frames import Frame, ancestors
+from ddpify_codemods.facts.flow.values import Value
 
 from tests.codemods.checks import node_of, script_of
 
@@ -23,13 +23,6 @@ def test_the_calls_by_which_a_frame_is_reached() -> None:
     outer = Frame(SCRIPT, SCRIPT.tree)
     middle = Frame(SCRIPT, SCRIPT.tree, caller=outer, call=first)
     assert Frame(SCRIPT, SCRIPT.tree, caller=middle, call=second).calls == (second, first)
-
-
-def test_what_can_be_added_up() -> None:
-    assert additive(Value("sum")) == ("sum", "number")
-    assert additive(Value("rows")) is None
-    assert local_entries(of(Items("list", {0: Value("sum")}))) and not local_entries(Value())
-    assert not settled(Value("sum")).is_local
 
 
 def test_the_statements_around_a_node() -> None:

@@ -15,7 +15,7 @@ _TAKE = frozenset(
 )
 
 
-def written_sizes(function: ast.AST, node: ast.expr) -> ast.expr:
+def listed_sizes(function: ast.AST, node: ast.expr) -> ast.expr:
     """The list that a name stands for where tensors are made of it alone, and what it is written with stays as it is;
     the expression itself for others."""
     if not isinstance(node, ast.Name) or not isinstance(function, FUNCTIONS):
