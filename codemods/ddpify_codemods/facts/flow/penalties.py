@@ -14,6 +14,7 @@ _APART = frozenset(
     {"data", "grad", "requires_grad", "requires_grad_", "numel", "nelement", "size", "shape", "dim", "ndim", "detach"}
     | {"device", "dtype", "is_cuda", "is_leaf", "register_hook", "element_size"}
 )
+_COMPUTES = frozenset({"norm", "vector_norm", "abs", "pow", "sum", "square", "dist", "mse_loss", "l1_loss"})
 # What is read of a tensor, and carries no gradient on.
 _READ = frozenset({"item", "tolist", "detach", "data", "numpy"})
 _READS = frozenset({"float", "int", "bool", "str", "print"})
@@ -25,7 +26,11 @@ def penalizes(scripts: Iterable[Script]) -> bool:
 
     torch's own optimizers and clip_grad_norm_ take them, too, and are no penalty.
     """
-    return any(_computes(script, *each) for script in scripts for each in _over_parameters(script))
+    return any(
+        any(_computes(script, *each) for each in _over_parameters(script))
+        or any(not _is_only_read(script, each) for each in _computes_at_once(script))
+        for script in scripts
+    )
 
 
 def _over_parameters(script: Script) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
@@ -33,10 +38,28 @@ def _over_parameters(script: Script) -> Iterator[tuple[ast.expr, list[ast.AST]]]
     for loop in script.find(ast.For):
         if _is_parameters(loop.iter):
             yield loop.target, [*loop.body]
-    for made in script.find(ast.GeneratorExp, ast.ListComp):
-        first = made.generators[0]
+    several = [(made.generators[0], made.elt) for made in script.find(ast.GeneratorExp, ast.ListComp, ast.SetComp)]
+    several += [(made.generators[0], made.value) for made in script.find(ast.DictComp)]
+    for first, done in several:
         if _is_parameters(first.iter):
-            yield first.target, [made.elt]
+            yield first.target, [done]
+
+
+def _computes_at_once(script: Script) -> Iterator[ast.Call]:
+    """What takes all parameters: `map(torch.norm, model.parameters())`, `parameters_to_vector(model.parameters())`."""
+    for call in script.find(ast.Call):
+        if not call.args or not _is_parameters(call.args[-1]):
+            continue
+        name = script.qualified(call.func)
+        function = call.args[0] if name == "map" and len(call.args) == 2 else None
+        if isinstance(function, ast.Lambda):
+            names = {each.arg for each in function.args.args}
+            inside = (each for each in ast.walk(function.body) if isinstance(each, ast.Name) and each.id in names)
+            computes = any(_is_computed_with(script, each) for each in inside)
+        else:
+            computes = function is not None and script.qualified(function).rpartition(".")[2] in _COMPUTES
+        if computes or name.endswith(".parameters_to_vector"):
+            yield call
 
 
 def _is_parameters(node: ast.expr) -> bool:
@@ -56,7 +79,7 @@ def _is_computed_with(script: Script, use: ast.Name) -> bool:
     if isinstance(parent, ast.Attribute):
         return parent.attr not in _APART and isinstance(script.parents[parent], ast.Call)
     last = ast.unparse(parent.func).rpartition(".")[2] if isinstance(parent, ast.Call) else ""
-    return isinstance(parent, ast.BinOp) or last in ("norm", "abs", "pow", "sum")
+    return isinstance(parent, ast.BinOp) or last in _COMPUTES
 
 
 def _is_only_read(script: Script, use: ast.expr) -> bool:
