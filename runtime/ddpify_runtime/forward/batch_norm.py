@@ -154,10 +154,15 @@ def _is_first(rank: int, device: torch.device) -> Tensor:
 def track(
     running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, unbiased: Tensor, momentum: float
 ) -> None:
+    """Move running statistics to those of a batch.
+
+    Past the version counter, as torch's own forward: one that runs whole, as that of a part which the script calls by
+    itself, has saved them for a backward that does not use them.
+    """
     with torch.no_grad():
         if running_mean is not None and running_var is not None:
-            running_mean.lerp_(mean.to(running_mean.dtype), momentum)
-            running_var.lerp_(unbiased.to(running_var.dtype), momentum)
+            running_mean.data.lerp_(mean.to(running_mean.dtype), momentum)
+            running_var.data.lerp_(unbiased.to(running_var.dtype), momentum)
 
 
 def statistics(input: Tensor) -> tuple[Tensor, Tensor]:

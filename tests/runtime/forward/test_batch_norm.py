@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -57,6 +58,13 @@ def batch_norm_of_a_class_of_its_own(model: nn.Module, x: Tensor, y: Tensor) -> 
 @case(lambda: Classifier(nn.BatchNorm1d(6, momentum=None, affine=False)))
 def batch_norm_cumulative(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x), y)
+
+
+@case(lambda: Classifier(nn.BatchNorm1d(6, momentum=None), Activated(6)))
+def a_part_called_by_itself_before_the_model(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    part: Any = model.middle
+    features = part(x[:, :6])
+    yield F.cross_entropy(model(x), y) + features.square().mean()
 
 
 class ReentrantlyCheckpointed(Checkpointed):
