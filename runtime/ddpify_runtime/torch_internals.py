@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function, Variable
 from torch.distributed import distributed_c10d
+from torch.jit import _recursive
 from torch.nn.modules import batchnorm
 
 # Documented for "Extending PyTorch" under this name; it has no public one.
@@ -51,6 +52,10 @@ pins = attrgetter("_pin_memory")
 # Where a module keeps a call of its own, past its class: torch's slot for `module.compile()`, which pickles and copies
 # leave out. A forward hook cannot take the place of the forward, and another class or wrapper is not the user's module.
 CALL = "_compiled_call_impl"
+
+# torch.jit.script takes whatever a module keeps for an attribute of its own, and this by a type that it refuses.
+# `__jit_ignored_attributes__`, which a class may have, is for names that the scripted module is given as well.
+_recursive.ignored_attributes.append(CALL)
 
 # What a module keeps besides attributes of its own; `children()` and `buffers()` cannot be told from these in `vars`.
 BUFFERS, MODULES = "_buffers", "_modules"

@@ -120,6 +120,19 @@ def a_call_in_the_slot_is_called_and_stays_behind() -> None:
     assert vars(module)[internals.CALL] is not call
 
 
+def a_call_in_the_slot_stays_out_of_a_scripted_module() -> None:
+    module = Doubled(2, 2)  # of a class without annotations of its own: nn.Module's are taken
+
+    def call(input: Tensor) -> Any:
+        return internals.call_past_slot(module)(input) + 1
+
+    vars(module)[internals.CALL] = call
+    scripted: Any = torch.jit.script(module)  # type: ignore[no-untyped-call]
+    given = torch.ones(1, 2)
+    assert torch.equal(scripted(given), module(given) - 1)
+    assert internals.CALL not in vars(scripted) and vars(module)[internals.CALL] is call
+
+
 def a_state_is_made_another_one() -> None:
     module = nn.Linear(2, 2)
     handle = internals.register_state_dict_hook(module, lambda *given: {"names": [*given[1]]})

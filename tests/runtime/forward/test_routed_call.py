@@ -17,6 +17,7 @@ from ddpify_runtime.gradients import bucket
 from torch import Tensor, nn
 
 from ..processes import run
+from ..training import watch
 
 
 class FailsOnOneRank(nn.Module):
@@ -167,3 +168,43 @@ def test_a_part_of_a_model_that_is_dropped_lives_on() -> None:
     (alone,) = run(1, part_alone)
     assert alone[:3] == [True, False, False]
     assert run(2, part_alone) == [[True, True, False, *alone[3:]]] * 2
+
+
+class Scriptable(nn.Module):
+    """Of a class without annotations of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6))
+        self.head = nn.Linear(6, 2)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.head(torch.relu(self.body(x)))
+
+
+def scripted() -> list[Any]:
+    """What the scripted and the traced module give between the steps, and how many rows the training sees."""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(Scriptable().double())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    numbers = []
+    for _ in range(3):
+        x = torch.randn(6, 4).double()
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+        model.eval()
+        for other in (torch.jit.script(model), torch.jit.trace(model, x)):  # type: ignore[no-untyped-call]
+            assert torch.equal(other(x), deepcopy(model)(x))
+            numbers.append(round(other(x).sum().item(), 9))
+        model.train()
+    seen = watch(model)
+    model(x)
+    return [numbers, seen[-1]]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_is_scripted_between_its_steps() -> None:
+    ((numbers, whole),) = run(1, scripted)
+    assert whole == 6
+    assert run(2, scripted) == [[numbers, 3]] * 2
