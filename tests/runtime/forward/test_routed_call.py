@@ -194,7 +194,7 @@ def scripted() -> list[Any]:
         model(x).square().mean().backward()
         optimizer.step()
         model.eval()
-        for other in (torch.jit.script(model), torch.jit.trace(model, x)):  # type: ignore[no-untyped-call]
+        for other in (torch.jit.script(model), torch.jit.trace(model, x)):
             assert torch.equal(other(x), deepcopy(model)(x))
             numbers.append(round(other(x).sum().item(), 9))
         model.train()
