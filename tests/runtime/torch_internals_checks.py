@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 from contextlib import nullcontext
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -120,17 +121,24 @@ def a_call_in_the_slot_is_called_and_stays_behind() -> None:
     assert vars(module)[internals.CALL] is not call
 
 
+class Squared(nn.Module):
+    """Without annotations of its own: torch.jit takes those of nn.Module."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input * input
+
+
 def a_call_in_the_slot_stays_out_of_a_scripted_module() -> None:
-    module = Doubled(2, 2)  # of a class without annotations of its own: nn.Module's are taken
+    module = Squared()
 
     def call(input: Tensor) -> Any:
         return internals.call_past_slot(module)(input) + 1
 
-    vars(module)[internals.CALL] = call
+    vars(module)[internals.CALL] = routed = partial(call)  # no function, which torch.jit would pass over
     scripted: Any = torch.jit.script(module)
     given = torch.ones(1, 2)
     assert torch.equal(scripted(given) + 1, module(given))
-    assert internals.CALL not in vars(scripted) and vars(module)[internals.CALL] is call
+    assert internals.CALL not in vars(scripted) and vars(module)[internals.CALL] is routed
 
 
 def a_state_is_made_another_one() -> None:
