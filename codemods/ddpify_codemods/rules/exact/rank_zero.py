@@ -176,8 +176,9 @@ RULE = Rule(
     why="""Every process would write the same files, make the same directories and open the same logs: that races,
 and fails where something may exist only once (I2, I3, I5, I6). The function is wrapped, not the call: its arguments
 are evaluated by every process, since they may draw random numbers or communicate (I11), and all wait until rank 0
-is done. What comes of it is the same for all: a logger's run, a study or a database lives on rank 0, what is read of
-it (`run.config["lr"]`, `study.best_params`) is read there for all, and an objective that it calls runs everywhere.""",
+is done. A file that the script reads, too, is written when all have read it (`rank_zero_path(path, wait=True)`). What
+comes of it is the same for all: a logger's run, a study or a database lives on rank 0, what is read of it
+(`run.config["lr"]`, `study.best_params`) is read there for all, and an objective that it calls runs everywhere.""",
     before="""\
 import os
 
