@@ -288,7 +288,7 @@ class _ConvertedReader(ast.NodeTransformer):
         if node.func in self.nodes and (inner := called_at_once(node)) is not None:
             self.nodes.add(inner)
             return inner
-        if name in AROUND and len(node.args) == 1 and not node.keywords:
+        if name in AROUND and len(node.args) == 1 and {word.arg for word in node.keywords} <= {"wait"}:
             self.nodes.add(node.args[0])
             return node.args[0]
         if is_wrap(node, self.names):

@@ -159,12 +159,15 @@ def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
     return function if _single() or _interrupted() or _is_forked() else call
 
 
-def rank_zero_path(path: R) -> R | str:
+def rank_zero_path(path: R, wait: bool = False) -> R | str:
     """The path on rank 0, the null device on the others: `open(rank_zero_path("log.csv"), "w")`.
 
     Args:
         path: of a file that is written; no collective. It is the same on all ranks for what a sample is made of.
+        wait: until all ranks have come here, and have read what the file holds so far.
     """
+    if wait:
+        barrier()
     return path if get_rank() == 0 or region.loads_alone() else os.devnull
 
 

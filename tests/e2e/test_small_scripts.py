@@ -237,6 +237,57 @@ def test_the_clock_of_rank_0_decides() -> None:
     assert [tensor.tolist() for tensor in first] == [tensor.tolist() for tensor in second]
 
 
+# Each reads the number of the run from {path} and writes the next one there, an epoch each.
+READS = "number = json.load(open(path))"
+COUNTERS = {
+    "with": f"{READS}\n    with open(path, 'w') as file:\n        json.dump(number + 1, file)",
+    "one statement": f"{READS}\n    json.dump(number + 1, open(path, 'w'))",
+    "closed": f"{READS}\n    file = open(path, 'w')\n    json.dump(number + 1, file)\n    file.close()",
+    "appended": "number = len(open(path).read())\n    open(path, 'a').write('1')",
+    "read at once": "number = 1\n    json.dump(json.load(open(path)) + 1, open(path, 'w'))",
+}
+
+
+def trained_slowly(code: str, path: str) -> list[list[float]]:
+    """What a script leaves in `trained`, where a rank is slow to read."""
+    read = open
+
+    def slow(file: Any, mode: str = "r") -> Any:
+        time.sleep(0.2 * int(os.environ["RANK"]) * (mode == "r"))
+        return read(file, mode)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("builtins.open", slow)
+        return [tensor.tolist() for tensor in trained(code.replace("PATH", path))[0]]
+
+
+@pytest.mark.parametrize("counter", COUNTERS.values(), ids=COUNTERS)
+def test_all_have_read_a_file_before_it_is_written_anew(counter: str, tmp_path: Path) -> None:
+    source = f"""\
+import json
+import torch
+torch.manual_seed(0)
+path = "PATH"
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+trained = []
+for epoch in range(3):
+    {counter}
+    trained.append(torch.tensor(float(number)))
+    optimizer.zero_grad()
+    model(torch.rand(8, 3)).square().mean().backward()
+    optimizer.step()
+trained.append(torch.tensor(float(json.load(open(path)))))
+"""
+    [result] = convert({Path("train.py"): source}, "cpu").values()
+    found = []
+    for name, code, ranks in [("one", source, 1), ("three", result.code, 3)]:
+        path = tmp_path / name
+        path.write_text("1")
+        found += processes.run(ranks, trained_slowly, code, str(path))
+    assert found[1:] == found[:1] * 3
+
+
 # Training steps that hold more than one model's optimizer: an attack on the inputs, a climb before the step.
 ATTACK = """\
     delta = torch.zeros_like(x).requires_grad_()

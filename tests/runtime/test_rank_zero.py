@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pytest
 import torch
 from ddpify_runtime import (
     DataLoader,
@@ -221,3 +222,35 @@ def test_samples_of_a_rank_are_not_loaded_by_rank_zero(tmp_path: Path) -> None:
     written = {int(path.stem): path.read_text() for path in tmp_path.glob("*.txt")}
     assert sorted(written) == [*range(12)]
     assert {written[index] for index in range(4, 12)} == {"rank 0", "rank 1"}
+
+
+def read_and_write(path: Path) -> list[str]:
+    seen = []
+    for number in range(3):
+        time.sleep(0.2 * get_rank())
+        seen.append(path.read_text())
+        path_here = rank_zero_path(path, wait=True)
+        Path(path_here).write_text(str(number))
+        barrier()
+    return seen
+
+
+def test_all_have_read_a_file_before_rank_zero_writes_it(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("first")
+    assert run(3, read_and_write, tmp_path / "a") == [["first", "0", "1"]] * 3
+
+
+class Counted(Cached):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        rank_zero_path(self.folder, wait=True)
+        return torch.tensor(float(index))
+
+
+def loads_and_waits(folder: Path, workers: int) -> list[float]:
+    batches = list(DataLoader(Counted(folder), batch_size=4, num_workers=workers))
+    return [float(batch.sum()) for batch in batches]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_nobody_waits_for_a_file_while_samples_are_loaded(tmp_path: Path, workers: int) -> None:
+    assert run(2, loads_and_waits, tmp_path, workers) == [[6.0, 22.0, 38.0]] * 2

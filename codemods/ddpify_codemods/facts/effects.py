@@ -250,6 +250,14 @@ def under_rank_guard(script: Script, node: ast.AST) -> bool:
     return False
 
 
+def runs_beside(script: Script, node: ast.AST) -> bool:
+    """Whether a function that a thread or another process is given does something: it comes there at any time."""
+    around = {each.name for each in script.ancestors(node) if isinstance(each, ast.FunctionDef)}
+    calls = (call for call in script.find(ast.Call) if last_name(call.func) in _BESIDE)
+    given = (each for call in calls for each in (*call.args, *(word.value for word in call.keywords)))
+    return any(last_name(each) in around for each in given)
+
+
 def sample_code(script: Script) -> frozenset[ast.AST]:
     """The code on a data set's way to a sample, which each process takes for its own samples only."""
     return sample_code_of(script, script.for_samples)

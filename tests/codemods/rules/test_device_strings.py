@@ -115,3 +115,52 @@ def test_two_numbers_are_refused_for_gpus() -> None:
 def test_two_numbers_are_fine_without_gpus() -> None:
     lines = 'first, second = nn.Linear(1, 1).to("cuda:0"), nn.Linear(1, 1).to("cuda:1")'
     check_transformed(lines, lines.replace("cuda:0", "cpu").replace("cuda:1", "cpu"), "cpu")
+
+
+SETTINGS = """\
+import argparse, os, sys, yaml
+parser = argparse.ArgumentParser()
+parser.add_argument("--device")
+args = parser.parse_args()
+config = yaml.safe_load("a.yaml")
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("device = torch.device(args.device)", "device = torch.device(torch.device(args.device).type)"),
+        ("args.device = torch.device(args.device)", "args.device = torch.device(torch.device(args.device).type)"),
+        ('device = torch.device(config["device"])', 'device = torch.device(torch.device(config["device"]).type)'),
+        ("device = torch.device(sys.argv[1])", "device = torch.device(torch.device(sys.argv[1]).type)"),
+        ('name = config.get("device", "cpu")\ndevice = torch.device(name)',
+         'name = config.get("device", "cpu")\ndevice = torch.device(torch.device(name).type)'),
+        ('kind = "cuda"\ndevice = torch.device(f"{kind}:{args.number}")',
+         'kind = "cuda"\ndevice = torch.device(torch.device(f"{kind}:{args.number}").type)'),
+        ('def pick(name):\n    return torch.device(name)\ndevice = pick(args.device)',
+         'def pick(name):\n    return torch.device(torch.device(name).type)\ndevice = pick(args.device)'),
+        ('x = torch.ones(2).to(config["trainer"]["gpus"])',
+         'x = torch.ones(2).to(torch.device(config["trainer"]["gpus"]).type)'),
+        ('x = torch.ones(2, device=config["device"])', 'x = torch.ones(2, device=torch.device(config["device"]).type)'),
+    ],
+)  # fmt: skip
+def test_a_setting_says_the_kind_of_device_and_not_its_number(before: str, after: str) -> None:
+    """The run may name "cuda:0", which would be the GPU of every rank."""
+    check_transformed(before, after, imports=SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'name = "cuda"\ndevice = torch.device(name)',
+        'def pick(name="cuda"):\n    return torch.device(name)\ndevice = pick("cpu")',
+        'settings = {"device": "cuda"}\nx = torch.ones(2).to(settings["device"])',
+        'settings = dict(device="cuda")\ndevice = torch.device(settings["device"])',
+        "device = torch.device(torch.device(args.device).type)",
+        "is_gpu = torch.device(args.device).type == 'cuda'",
+        'x = torch.ones(2).to(config["dtype"])',
+        'table = torch.load("a.pt", map_location=config["device"])',
+    ],
+)
+def test_what_the_script_says_itself_and_what_names_no_number_stay(lines: str) -> None:
+    check_noop(lines, imports=SETTINGS)

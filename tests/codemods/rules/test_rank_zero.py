@@ -120,6 +120,141 @@ def test_all_wait_for_a_file_that_may_be_read_back() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('''
+         with open("a.json") as file:
+             text = file.read()
+         with open("a.json", "w") as file:
+             file.write(text)
+         ''', '''
+         with open("a.json") as file:
+             text = file.read()
+         with open(rank_zero_path("a.json", wait=True), "w") as file:
+             file.write(text)
+             rank_zero_only(file.close)()
+         '''),
+        ('''
+         held = pickle.load(open("a.pkl", "rb"))
+         pickle.dump(held, open("a.pkl", "wb"))
+         ''', '''
+         held = pickle.load(open("a.pkl", "rb"))
+         pickle.dump(held, open(rank_zero_path("a.pkl", wait=True), "wb"))
+         barrier()
+         '''),
+        ('''
+         runs = len(open("a.txt").readlines())
+         open("a.txt", "a").write("one more")
+         ''', '''
+         runs = len(open("a.txt").readlines())
+         open(rank_zero_path("a.txt", wait=True), "a").write("one more")
+         barrier()
+         '''),
+        ('''
+         def save(path):
+             file = open(path, "w")
+             try:
+                 file.write("x")
+             finally:
+                 file.close()
+         def load(path):
+             return open(path).read()
+         ''', '''
+         def save(path):
+             file = open(rank_zero_path(path, wait=True), "w")
+             try:
+                 file.write("x")
+             finally:
+                 file.close()
+             barrier()
+         def load(path):
+             return open(path).read()
+         '''),
+        ('''
+         try:
+             text = open("a.txt").read()
+         except FileNotFoundError:
+             open("a.txt", "w").write("first")
+         ''', '''
+         try:
+             text = open("a.txt").read()
+         except FileNotFoundError:
+             open(rank_zero_path("a.txt", wait=True), "w").write("first")
+             barrier()
+         '''),
+        ('''
+         text = open("a.txt").read()
+         try:
+             open("a.txt", "w").write(text)
+         except OSError:
+             print("no place")
+         ''', '''
+         text = open("a.txt").read()
+         try:
+             open(rank_zero_path("a.txt", wait=True), "w").write(text)
+         except OSError:
+             print("no place")
+         barrier()
+         '''),
+    ],
+)  # fmt: skip
+def test_all_have_read_a_file_before_it_is_written_anew(before: str, after: str) -> None:
+    check_transformed(before, after, imports=IMPORTS)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('''
+         with open("log.txt", "a") as file:
+             file.write("x")
+         text = open("log.txt").read()
+         ''', '''
+         with open(rank_zero_path("log.txt"), "a") as file:
+             file.write("x")
+             rank_zero_only(file.close)()
+         text = open("log.txt").read()
+         '''),
+        ('''
+         file = open("log.txt", "w")
+         file.write("x")
+         file.close()
+         ''', '''
+         file = open(rank_zero_path("log.txt"), "w")
+         file.write("x")
+         file.close()
+         '''),
+        ('''
+         def save():
+             open("a.txt", "w").write("x")
+         threading.Thread(target=save).start()
+         text = open("a.txt").read()
+         ''', '''
+         def save():
+             open(rank_zero_path("a.txt"), "w").write("x")
+         threading.Thread(target=save).start()
+         text = open("a.txt").read()
+         '''),
+        ('''
+         text = open("a.txt").read()
+         try:
+             print(text)
+         except Exception:
+             open("a.txt", "w").write(text)
+         ''', '''
+         text = open("a.txt").read()
+         try:
+             print(text)
+         except Exception:
+             open(rank_zero_path("a.txt"), "w").write(text)
+         '''),
+    ],
+)  # fmt: skip
+def test_no_rank_waits_where_none_reads_or_one_comes_alone(before: str, after: str) -> None:
+    check_transformed(before, after, imports=IMPORTS + "import threading\n")
+
+
 def test_arguments_are_evaluated_everywhere() -> None:
     check_transformed(
         "torch.save(nn.Linear(1, 1).state_dict(), 'a.pt')",

@@ -15,6 +15,7 @@ from ...facts.devices import (
     second_gpu,
     source,
 )
+from ...facts.devices_of_the_run import made_of_setting, moved_to_setting
 from ...facts.places import asks_which_device, device_place, is_device_call
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
@@ -22,6 +23,7 @@ from ...targets import Target
 
 # The kinds of expressions that name a device.
 _NAMING = (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)
+_OF_THE_RUN = "take the kind of the device that the run names, and this rank's own"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -52,10 +54,15 @@ def _own_device(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield Replace(node.args[0], target.device, message)
             elif len(node.args) + len(node.keywords) == 2:
                 yield Replace(node, "{}({})", message, parts=(node.func, node.args[0]))
+            elif made_of_setting(script, node):
+                yield Replace(node, "{}({}({}).type)", _OF_THE_RUN, parts=(node.func, node.func, node.args[0]))
         elif isinstance(node, ast.Call) and is_device_call(script, node) and (kind := _named_kind(node)):
             yield Replace(node, "{}({})", message, parts=(node.func, kind))
         elif target.renames and _means_gpu(branches, node):
             yield Replace(node, quoted_like(script, node, target.device_type), f"use the {target.name} device")
+    for setting in script.find(ast.Subscript, ast.Call):
+        if not inside_f_string(script, setting) and moved_to_setting(script, setting):
+            yield Replace(setting, "torch.device({}).type", _OF_THE_RUN, modules=("import torch",))
 
 
 def _is_key(script: Script, node: ast.AST) -> bool:
@@ -123,8 +130,9 @@ RULE = Rule(
     id="DDP103",
     title="Use this rank's device",
     why="""A numbered GPU would be the same one for every process, and NCCL refuses that (P4). init_process_group
-has made this process's own GPU the current one, so that "cuda" and `.cuda()` mean it. For other targets the strings
-that pick a GPU name that target's device; what runs without a GPU stays as it is.""",
+has made this process's own GPU the current one, so that "cuda" and `.cuda()` mean it. Of a device that an option or a
+file of settings names in the run, as "cuda:0", the kind is taken: `torch.device(torch.device(args.device).type)`. For
+other targets the strings that pick a GPU name that target's device; what runs without a GPU stays as it is.""",
     before="""\
 import torch
 from torch import nn
