@@ -47,7 +47,7 @@ ROOM = 8  # samples on each process below which a device has little to do
 _numbers = count()  # `id` may be that of a module that is gone
 
 
-def _is_recorded() -> bool:
+def is_recorded() -> bool:
     """Whether torch.compile or torch.jit.trace records what a forward computes, for batches of any size."""
     return torch.compiler.is_compiling() or bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
@@ -96,6 +96,7 @@ class RoutedCall:
         self.parted = -1  # the state in which the parts were looked for
         self.ended = _Ended(self)  # the forward that is computed in parts
         self.number = next(_numbers)
+        self.on_call: Callable[[nn.Module], None] | None = None  # in the first training forward
         routes.calls.add(self)
 
     @property
@@ -109,12 +110,15 @@ class RoutedCall:
         return self.compiled or call_past_slot(self.module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _is_recorded() or region.current() or region.alone() or default_group() is None:
+        if is_recorded() or region.current() or region.alone() or default_group() is None:
             return self.call(*args, **kwargs)
         if self.root is not None and ((root := self.root()) is None or not parts.active(root.module)):
             return self.call(*args, **kwargs)
         leaves, spec = structure.flatten_call(args, kwargs)
-        self.called = self.called or torch.is_grad_enabled()
+        if not self.called and torch.is_grad_enabled():
+            self.called = True
+            if self.on_call is not None:
+                self.on_call(self.module)
         found = self._division(leaves, spec)
         single = not found.reason and self._leaves_one(found, leaves)
         if not found.reason and not single:
@@ -142,7 +146,7 @@ class RoutedCall:
         output = self._in_parts(args, kwargs) if self._has_parts(found.reason, leaves) else self.call(*args, **kwargs)
         often = reason == FEW and self.divided  # the last batch of an epoch is short
         if single or (torch.is_grad_enabled() and not often):
-            self._say(reason)
+            self.say(reason)
         return output
 
     def _region(self, found: Division, total: int, reduction: AnyReduction) -> region.Region:
@@ -175,7 +179,7 @@ class RoutedCall:
             self.ended.reduction = self._reduction()
         return output
 
-    def _say(self, reason: str) -> None:
+    def say(self, reason: str) -> None:
         """What became of a forward that is not divided as a whole."""
         divided = dict.fromkeys(part.name for part in self.parts.values() if part.divided)
         if not divided:
@@ -339,10 +343,11 @@ def route(
     reduce: Callable[[nn.Module], AnyReduction],
     sync_batch_norm: bool,
     root: RoutedCall | None = None,
+    kind: type[RoutedCall] | None = None,
 ) -> RoutedCall:
-    """Put a routed call in front of a module's; arguments as for RoutedCall."""
+    """Put a routed call in front of a module's, of some kind; other arguments as for RoutedCall."""
     routes.release(module.parameters())  # another module that has them gets no view from now on
-    routed = RoutedCall(module, compiled, reduce, sync_batch_norm, root)
+    routed = (kind or RoutedCall)(module, compiled, reduce, sync_batch_norm, root)
     # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
     vars(module)[CALL] = routed
     return routed
