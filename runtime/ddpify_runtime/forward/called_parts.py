@@ -35,7 +35,11 @@ class PartCall(UntrainedCall):
     in training mode without gradients, which may be the first time that it is computed.
     """
 
+    remedy = "call the model itself, and its parts in its forward"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_thread() is not main_thread():
+            return self.call(*args, **kwargs)
         if _may_be_recomputed() if torch.is_grad_enabled() else self.module.training:
             return self.call(*args, **kwargs)
         return RoutedCall.__call__(self, *args, **kwargs)
@@ -64,7 +68,7 @@ class WaitingCall:
         return made(*args, **kwargs)
 
     def _is_called_alone(self) -> bool:
-        if not torch.is_grad_enabled() or is_recorded() or region.current() or region.alone():
+        if not torch.is_grad_enabled() or is_recorded() or region.current() or region.is_apart():
             return False
         return default_group() is not None and current_thread() is main_thread() and not _may_be_recomputed()
 

@@ -29,9 +29,9 @@ from ..sharding import graph_batches, structure
 from ..sharding.collectives import divides, world_size
 from ..sharding.structure import Form
 from ..torch_internals import CALL, call_past_slot, default_group, uncompiled
-from ..trial import own_numbers
+from ..trial import own_numbers, script_variables
 from ..trial.attempt import NotDivisible
-from ..trial.find_division import confirmed, find, still_holds
+from ..trial.find_division import FAILS, confirmed, find, still_holds
 from . import batch_norm, compiled, parts, region, routes
 from .divided import AnyReduction, divided, kind, name_of, region_of, whole_of
 from .division import Division, is_compilable, watched
@@ -110,7 +110,7 @@ class RoutedCall:
         return self.compiled or call_past_slot(self.module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if is_recorded() or region.current() or region.alone() or default_group() is None:
+        if is_recorded() or region.current() or region.is_apart() or default_group() is None:
             return self.call(*args, **kwargs)
         if self.root is not None and ((root := self.root()) is None or not parts.active(root.module)):
             return self.call(*args, **kwargs)
@@ -139,11 +139,16 @@ class RoutedCall:
                 f"its batch of {found.samples(leaves)} samples does not divide by {dist.get_world_size()}, as "
                 "devices need where all ranks run one program"
             )
+        copies: structure.Copies = []
         if any(isinstance(leaf, DistributedTensor) for leaf in leaves):  # torch.compile would trace how they are joined
+            given = args, kwargs
             args, kwargs = structure.unflatten(map(whole_of, leaves), spec)
+            copies = structure.copies(given, (args, kwargs))
+        in_parts = self.root is None and self._has_parts(found.reason, leaves)
+        output = self._in_parts(args, kwargs) if in_parts else self.call(*args, **kwargs)
+        structure.give_back(copies)
         if self.root is not None:
-            return self.call(*args, **kwargs)
-        output = self._in_parts(args, kwargs) if self._has_parts(found.reason, leaves) else self.call(*args, **kwargs)
+            return output
         often = reason == FEW and self.divided  # the last batch of an epoch is short
         if single or (torch.is_grad_enabled() and not often):
             self.say(reason)
@@ -250,7 +255,8 @@ class RoutedCall:
         for place in self.settings.arguments:
             whole[place] = own_numbers.watched_number(whole[place])
         gradients = new or calls != EARLY
-        with self.tried(), compiled.eagerly(), own_numbers.watched(self.settings.attributes(self.module)):
+        watched = own_numbers.watched(self.settings.attributes(self.module))
+        with script_variables.kept(module), self.tried(), compiled.eagerly(), watched:
             again = known if gradients and not new and torch.is_grad_enabled() else None
             if again is not None and still_holds(module, call, whole, again):
                 return again
@@ -261,6 +267,8 @@ class RoutedCall:
             return Division(reason=FEW)
         if found.reason:
             if known is not None and not new:
+                if found.reason.startswith(FAILS):  # as it will, and the script may know what to do then
+                    return known
                 raise RuntimeError(
                     f"ddpify: {kind()} of {self.name} was divided over the processes, but at call {calls} "
                     f"{found.reason}. The steps since the last check may be wrong; {self.remedy}"
@@ -268,7 +276,7 @@ class RoutedCall:
         elif torch.is_grad_enabled():
 
             def same() -> bool:
-                with self.tried():
+                with script_variables.kept(module), self.tried():
                     return confirmed(module, call, whole, found)
 
             with compiled.eagerly():

@@ -7,6 +7,7 @@ tensors is copied (copy.copy), and the copy gets the others; one that holds none
 from __future__ import annotations
 
 import copy
+import operator
 import types
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -104,6 +105,41 @@ def unflatten(leaves: Iterable[Any], form: Form) -> Any:
         given = tuple(leaves)
         return given[: form.positional], dict(zip(form.names, given[form.positional :], strict=True))
     return _made(iter(leaves), form, ())
+
+
+Copies = list[tuple[Any, Any, Any]]
+
+
+def copies(given: Any, made: Any) -> Copies:
+    """The lists, dictionaries and attributes of a value beside those that `unflatten` made in their place, and what is
+    in these."""
+    if made is given or isinstance(given, _WITHOUT_PARTS):
+        return []
+    if isinstance(given, (tuple, list)):
+        held = [] if isinstance(given, tuple) else [(given, made, [*made])]
+        return held + [pair for each, other in zip(given, made, strict=False) for pair in copies(each, other)]
+    if not isinstance(given, dict):
+        given, made = getattr(given, "__dict__", {}), getattr(made, "__dict__", {})
+    return [
+        (given, made, {**made}),
+        *(pair for key in given.keys() & made.keys() for pair in copies(given[key], made[key])),
+    ]
+
+
+def give_back(pairs: Copies) -> None:
+    """Change lists, dictionaries and attributes as a call has changed the copies that it got of them."""
+    for given, made, before in pairs:
+        if isinstance(given, list):
+            if len(made) != len(before) or any(map(operator.is_not, made, before)):
+                same = map(operator.is_, made, before)
+                given[:] = [
+                    *(old if kept else new for old, new, kept in zip(given, made, same, strict=False)),
+                    *made[len(before) :],
+                ]
+            continue
+        for key in before.keys() - made.keys():
+            del given[key]
+        given |= {key: value for key, value in made.items() if value is not before.get(key, given)}
 
 
 @cache

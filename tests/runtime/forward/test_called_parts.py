@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -148,3 +149,92 @@ def test_neighbours_train_the_same(name: str, more: tuple[str, ...], monkeypatch
             torch.testing.assert_close(found[0], parameters, rtol=1e-9, atol=1e-12)
             torch.testing.assert_close(found[1], losses, rtol=1e-9, atol=1e-12)
             assert not found[3] or name != "itself"
+
+
+class Fills(Part):
+    """Puts what it has computed into what it gets beside, and rejects what is far from the rest."""
+
+    def forward(self, x: Tensor, taps: list[Tensor], beside: Any) -> Tensor:  # type: ignore[override]
+        if (x.abs() > 99).any():
+            raise ValueError("an outlier")
+        beside.hidden = super().forward(x)
+        taps.append(beside.hidden)
+        return taps[-1]
+
+
+def trained_of_filled(called: bool) -> tuple[list[float], list[float]]:
+    """The parameters and the losses; called: whether the module itself is, rather than its parts."""
+    torch.manual_seed(0)
+    part = Fills(6, 4).double()
+    model: Any = part if called else nn.ModuleList([part, nn.Linear(4, 6).double()])
+    head = model if called else model[1]
+    data = [(torch.randn(6, dtype=torch.float64), 0) for _ in range(45)]
+    loader: Any = DataLoader(data, SAMPLES, shuffle=True)  # type: ignore[arg-type]
+    model = DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    losses = []
+    for step, (x, _) in enumerate(loader):
+        if step == 3:
+            x = torch.cat([x[1:], 100 + x[:1]])
+        taps: list[Tensor] = []
+        beside = SimpleNamespace(hidden=None)
+        try:
+            h = (model if called else model[0])(x, taps, beside)
+        except ValueError:
+            losses.append(-1.0)
+            continue
+        loss = (h if called else head(h)).square().mean() + taps[0].mean() + beside.hidden.square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return [float(p.detach().sum()) for p in model.parameters()], losses
+
+
+@pytest.mark.parametrize("called", [True, False])
+@pytest.mark.filterwarnings("ignore")
+def test_what_parts_fill_is_filled(called: bool) -> None:
+    [(parameters, losses)] = run(1, trained_of_filled, called)
+    assert losses[3] == -1
+    for ranks in (2, 3):
+        for found in run(ranks, trained_of_filled, called):
+            torch.testing.assert_close(found[0], parameters, rtol=1e-9, atol=1e-12)
+            torch.testing.assert_close(found[1], losses, rtol=1e-9, atol=1e-12)
+
+
+class Embedded(torch.utils.data.Dataset[Tensor]):
+    """Samples that the model has computed when they are loaded."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model, self.rows = model, torch.randn(45, 6, dtype=torch.float64)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Tensor:
+        with torch.no_grad():
+            out: Tensor = self.model(self.rows[index : index + 1].expand(2 + index % 3, -1))[0]
+        return out + self.rows[index]
+
+
+def trained_of_embedded(workers: int) -> list[float]:
+    """The parameters of a model that computes its samples, too."""
+    torch.manual_seed(0)
+    model: Any = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 6)).double()
+    data = Embedded(model)
+    loader: Any = DataLoader(data, SAMPLES, shuffle=True, num_workers=workers)
+    model = DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x in loader:
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+    return [float(p.detach().sum()) for p in model.parameters()]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.filterwarnings("ignore")
+def test_models_that_load_are_whole_there(workers: int) -> None:
+    [parameters] = run(1, trained_of_embedded, workers)
+    for found in run(2, trained_of_embedded, workers):
+        torch.testing.assert_close(found, parameters, rtol=1e-9, atol=1e-12)
