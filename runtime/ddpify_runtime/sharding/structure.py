@@ -113,17 +113,24 @@ Copies = list[tuple[Any, Any, Any]]
 def copies(given: Any, made: Any) -> Copies:
     """The lists, dictionaries and attributes of a value beside those that `unflatten` made in their place, and what is
     in these."""
-    if made is given or isinstance(given, _WITHOUT_PARTS):
-        return []
-    if isinstance(given, (tuple, list)):
-        held = [] if isinstance(given, tuple) else [(given, made, [*made])]
-        return held + [pair for each, other in zip(given, made, strict=False) for pair in copies(each, other)]
-    if not isinstance(given, dict):
-        given, made = getattr(given, "__dict__", {}), getattr(made, "__dict__", {})
-    return [
-        (given, made, {**made}),
-        *(pair for key in given.keys() & made.keys() for pair in copies(given[key], made[key])),
-    ]
+    found: Copies = []
+    seen: set[int] = set()
+    pairs = [(given, made)]
+    while pairs:
+        one, other = pairs.pop()
+        if one is other or id(one) in seen or isinstance(one, _WITHOUT_PARTS):
+            continue
+        seen.add(id(one))
+        if issubclass(type(one), (tuple, list)):  # past what only says that it is one
+            if not issubclass(type(one), tuple):
+                found.append((one, other, [*other]))
+            pairs += zip(one, other, strict=False)
+            continue
+        if not issubclass(type(one), dict):
+            one, other = getattr(one, "__dict__", {}), getattr(other, "__dict__", {})
+        found.append((one, other, {**other}))
+        pairs += [(one[key], other[key]) for key in one.keys() & other.keys()]
+    return found
 
 
 def give_back(pairs: Copies) -> None:
