@@ -32,7 +32,7 @@ from ..torch_internals import CALL, call_past_slot, default_group, uncompiled
 from ..trial import own_numbers, script_variables
 from ..trial.attempt import NotDivisible
 from ..trial.find_division import FAILS, confirmed, find, still_holds
-from . import batch_norm, compiled, parts, region, routes
+from . import batch_norm, compiled, kept_attributes, parts, region, routes
 from .divided import AnyReduction, divided, kind, name_of, region_of, whole_of
 from .division import Division, is_compilable, watched
 from .inventory import Inventory
@@ -79,6 +79,8 @@ class RoutedCall:
         self.draws_original = environment.draws_original()
         self.batch_norms: list[batch_norm.BatchNormCall] = []
         self.divisions: dict[Any, Division] = {}
+        self.kept: dict[Any, tuple[tuple[kept_attributes.Attribute, ...], str]] = {}  # and why it was looked for
+        self.form: Any = None  # of the input of the last call
         self.calls: dict[Any, int] = {}
         self.reductions: dict[Any, AnyReduction] = {}
         self.reduction: AnyReduction | None = None  # of what is trainable now
@@ -144,6 +146,13 @@ class RoutedCall:
             given = args, kwargs
             args, kwargs = structure.unflatten(map(whole_of, leaves), spec)
             copies = structure.copies(given, (args, kwargs))
+        if self._may_be_kept(found.reason):
+            before = kept_attributes.attributes(self.module)
+            output = self.call(*args, **kwargs)
+            structure.give_back(copies)
+            if not self._note_kept(kept_attributes.made_since(before, self.module), found.reason):
+                self.say(found.reason)
+            return output
         in_parts = self.root is None and self._has_parts(found.reason, leaves)
         output = self._in_parts(args, kwargs) if in_parts else self.call(*args, **kwargs)
         structure.give_back(copies)
@@ -168,6 +177,18 @@ class RoutedCall:
         """Whether the parts of a module are tried where it cannot be divided as a whole."""
         recorded = any(isinstance(leaf, Tensor) and engines.of(leaf.device).records for leaf in leaves)
         return reason not in ("", FEW) and not recorded and not compiled.is_compiled(self.module)
+
+    def _may_be_kept(self, reason: str) -> bool:
+        """Whether it is worth a call to see what a module keeps of its samples, which stands against a division."""
+        asked = reason.startswith(kept_attributes.KEEPS) and self.form not in self.kept
+        return asked and self.root is None and not compiled.is_compiled(self.module)
+
+    def _note_kept(self, kept: tuple[kept_attributes.Attribute, ...], reason: str) -> bool:
+        """Whether the next call is tried again, with what a forward keeps as outputs."""
+        self.kept[self.form] = kept, reason
+        if kept:
+            del self.divisions[self.form]
+        return bool(kept)
 
     def _in_parts(self, args: Any, kwargs: Any) -> Any:
         """The forward of the whole batch, with this rank's rows in those of its parts that can be divided."""
@@ -222,7 +243,8 @@ class RoutedCall:
         if now.hooks and (reason := self._watched(now)):
             return Division(reason=reason)  # this time; not remembered
         # Layers may have been added, replaced or put into another mode since (M7).
-        form = spec.text, torch.is_grad_enabled(), compiled.times(), self.state, *map(_form, leaves)
+        form = self.form = spec.text, torch.is_grad_enabled(), compiled.times(), self.state, *map(_form, leaves)
+        kept, why = self.kept.get(form, ((), ""))
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
         due = calls == EARLY or (not calls & (calls - 1) and calls.bit_length() % 4 == 1)
@@ -239,7 +261,7 @@ class RoutedCall:
 
         def call(module: Any, values: Sequence[Any]) -> Any:
             args, kwargs = structure.unflatten(values, spec)
-            output = call_past_slot(module)(*args, **kwargs)
+            output = kept_attributes.given_and_kept(module, kept, lambda: call_past_slot(module)(*args, **kwargs))
             left, form = structure.flatten_call(args, kwargs)
             if form != spec or any(after is not before for after, before in zip(left, values, strict=True)):
                 raise NotDivisible("it changes its input")
@@ -261,6 +283,8 @@ class RoutedCall:
             if again is not None and still_holds(module, call, whole, again):
                 return again
             found = find(module, call, whole, known, gradients=gradients, graphs=graphs)
+        if kept:
+            found = replace(found, kept=kept, reason=found.reason and (found.reason if known else why))
         if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
             found = replace(found, eager=True)
         if few and found.reason:
