@@ -62,6 +62,8 @@ class Attention(nn.Module):
 
 
 class Net(nn.Module):
+    last: Tensor | None
+
     def __init__(self, way: str) -> None:
         super().__init__()
         self.parts, self.head, self.last = nn.ModuleList([Attention(way), Attention(way)]), nn.Linear(6, 2), None
