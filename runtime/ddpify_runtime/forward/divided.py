@@ -129,8 +129,8 @@ def divided(
         return _once(made, part, rows, lambda part, rows: _output(module, part, here, rows))
 
     for (attributes, name), before, rows in zip(held, kept_before, found.outputs[len(parts) :], strict=True):
-        if attributes.get(name) is not before:
-            part = attributes[name]
+        part = attributes.get(name)
+        if part is not before and isinstance(part, Tensor):
             attributes[name] = whole(part if led is None else _led(part, led), rows)
     return structure.unflatten([*map(whole, parts, outputs_at)], form)
 

@@ -30,7 +30,7 @@ from ..sharding.collectives import divides, world_size
 from ..sharding.structure import Form
 from ..torch_internals import CALL, call_past_slot, default_group, uncompiled
 from ..trial import own_numbers, script_variables
-from ..trial.attempt import NotDivisible
+from ..trial.attempt import NotDivisible, fails
 from ..trial.find_division import FAILS, confirmed, find, still_holds
 from . import batch_norm, compiled, kept_attributes, parts, region, routes
 from .divided import AnyReduction, divided, kind, name_of, region_of, whole_of
@@ -261,7 +261,10 @@ class RoutedCall:
 
         def call(module: Any, values: Sequence[Any]) -> Any:
             args, kwargs = structure.unflatten(values, spec)
-            output = kept_attributes.given_and_kept(module, kept, lambda: call_past_slot(module)(*args, **kwargs))
+            try:
+                output = kept_attributes.given_and_kept(module, kept, lambda: call_past_slot(module)(*args, **kwargs))
+            except kept_attributes.NotKept as error:
+                raise NotDivisible(why) from error
             left, form = structure.flatten_call(args, kwargs)
             if form != spec or any(after is not before for after, before in zip(left, values, strict=True)):
                 raise NotDivisible("it changes its input")
@@ -291,7 +294,7 @@ class RoutedCall:
             return Division(reason=FEW)
         if found.reason:
             if known is not None and not new:
-                if found.reason.startswith(FAILS):  # as it will, and the script may know what to do then
+                if found.reason.startswith(FAILS) and fails(module, call, whole):  # the script may know what to do then
                     return known
                 raise RuntimeError(
                     f"ddpify: {kind()} of {self.name} was divided over the processes, but at call {calls} "

@@ -129,7 +129,7 @@ def copies(given: Any, made: Any) -> Copies:
         if not issubclass(type(one), dict):
             one, other = getattr(one, "__dict__", {}), getattr(other, "__dict__", {})
         found.append((one, other, {**other}))
-        pairs += [(one[key], other[key]) for key in one.keys() & other.keys()]
+        pairs += [(value, other[key]) for key, value in one.items() if key in other]  # in an order of all ranks
     return found
 
 

@@ -94,6 +94,16 @@ def attempt(
     return trial
 
 
+def fails(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any]) -> bool:
+    """Whether a forward of the whole batch raises an exception."""
+    try:
+        with random_states.kept(), torch.no_grad():
+            call(copy_of(module), [structure.copied(leaf) for leaf in leaves])
+    except Exception:  # noqa: BLE001  whatever user code raises
+        return True
+    return False
+
+
 def _attempt(
     module: nn.Module,
     call: Callable[..., Any],

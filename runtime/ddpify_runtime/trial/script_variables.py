@@ -15,6 +15,7 @@ from typing import Any
 
 from torch import nn
 
+from ..forward import model_code
 from ..forward.libraries import is_installed
 
 _CONTAINERS = (list, dict, set, deque)
@@ -23,9 +24,9 @@ _OF_OTHERS = {*sys.stdlib_module_names, __name__.partition(".")[0]}
 
 @contextmanager
 def kept(module: nn.Module) -> Iterator[None]:
-    """Leave alone the variables of the files that the classes of a module are from, and what those of a kind hold.
+    """Put back the variables that the code of a module's classes names, in their files and in the classes.
 
-    What is held by something else, such as an object of the script's own, is changed by a trial.
+    Others may be changed by a thread meanwhile. What an object of the script's own holds is changed by a trial.
     """
     before = [(put, dict(values), [*_contents(values)]) for values, put in _variables(module)]
     try:
@@ -39,12 +40,12 @@ def kept(module: nn.Module) -> Iterator[None]:
 
 def _variables(module: nn.Module) -> Iterator[tuple[dict[str, Any], Callable[[dict[str, Any]], None]]]:
     """The variables of each file and class, and what puts back those that are others now."""
-    kinds = {kind for part in module.modules() for kind in type(part).__mro__}
-    own = [kind for kind in kinds if _is_own(kind.__module__.partition(".")[0])]
-    for file in {file for kind in own if (file := sys.modules.get(kind.__module__)) is not None}:
-        yield _plain(vars(file)), lambda before, file=file: _set(file, vars(file), before)  # type: ignore[misc]
-    for kind in own:
-        yield _plain(vars(kind)), lambda before, kind=kind: _set(kind, vars(kind), before)  # type: ignore[misc]
+    own = [kind for kind in model_code.classes(module) if _is_own(kind.__module__.partition(".")[0])]
+    files = {file for kind in own if (file := sys.modules.get(kind.__module__)) is not None}
+    names = {name for code in model_code.codes(module) for name in code.co_names} if own else set()
+    for each in [*files, *own]:
+        values = {name: value for name, value in _plain(vars(each)).items() if name in names}
+        yield values, lambda before, each=each: _set(each, vars(each), before)  # type: ignore[misc]
 
 
 def _is_own(package: str) -> bool:

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from ddpify_runtime import DataLoader, DistributedDataParallel
+from ddpify_runtime import DataLoader, DistributedDataParallel, rank_zero_only
 from torch import Tensor, nn
 
 from tests.runtime.processes import run
 
 ROWS: list[int] = []
+CALLS: list[int] = []
 
 
 class Attention(nn.Module):
@@ -25,12 +26,11 @@ class Attention(nn.Module):
 
     def __init__(self, way: str) -> None:
         super().__init__()
-        self.query, self.value, self.way, self.calls = nn.Linear(6, 6), nn.Linear(6, 6), way, 0
+        self.query, self.value, self.way = nn.Linear(6, 6), nn.Linear(6, 6), way
         self.weights = self.mean = None
 
     def forward(self, x: Tensor) -> Tensor:
         ROWS.append(len(x))
-        self.calls += 1
         weights = (self.query(x) @ x.transpose(1, 2)).softmax(-1)
         if self.way == "detached":
             self.weights = weights.detach()
@@ -38,8 +38,40 @@ class Attention(nn.Module):
             self.weights = weights.transpose(0, 1)
         elif self.way == "of all samples":
             self.weights = weights.mean(0)
-        elif self.way == "a state":
+        elif self.way == "a list":
+            self.weights = [weights]
+        elif self.way == "a number beside":
+            self.weights, self.mean = weights, weights.square().mean()
+        elif self.way == "sometimes":
+            CALLS.append(0)
+            if len(CALLS) % 5 != 2:
+                self.weights = weights
+        else:
+            self.weights = weights
+        out: Tensor = weights @ self.value(x)
+        return out
+
+
+class State(nn.Module):
+    """Goes on with what it has kept, in one of some ways."""
+
+    weights: Any
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.query, self.value, self.way, self.calls = nn.Linear(6, 6), nn.Linear(6, 6), way, 0
+        self.weights = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        ROWS.append(len(x))
+        self.calls += 1
+        weights = (self.query(x) @ x.transpose(1, 2)).softmax(-1)
+        if self.way == "a state":
             if self.weights is not None and len(self.weights) == len(weights):
+                weights = weights + 0.1 * self.weights
+            self.weights = weights.detach()
+        elif self.way == "a state under a guard":
+            if isinstance(getattr(self, "weights", None), Tensor) and len(self.weights) == len(weights):
                 weights = weights + 0.1 * self.weights
             self.weights = weights.detach()
         elif self.way == "a state from the first":
@@ -49,12 +81,6 @@ class Attention(nn.Module):
             self.weights = torch.zeros_like(weights) if self.weights is None else self.weights
             self.weights = self.weights if len(self.weights) == len(weights) else torch.zeros_like(weights)
             self.weights.copy_(weights.detach())
-        elif self.way == "a list":
-            self.weights = [weights]
-        elif self.way == "a number beside":
-            self.weights, self.mean = weights, weights.square().mean()
-        elif self.way != "now and then":
-            self.weights = weights
         elif self.calls % 3 or self.weights is None or len(self.weights) != len(weights):
             self.weights = weights.detach()
         out: Tensor = weights @ self.value(x)
@@ -66,7 +92,8 @@ class Net(nn.Module):
 
     def __init__(self, way: str) -> None:
         super().__init__()
-        self.parts, self.head, self.last = nn.ModuleList([Attention(way), Attention(way)]), nn.Linear(6, 2), None
+        part = State if way in STATES else Attention
+        self.parts, self.head, self.last = nn.ModuleList([part(way), part(way)]), nn.Linear(6, 2), None
 
     def forward(self, x: Tensor) -> Tensor:
         for part in self.parts:
@@ -96,7 +123,7 @@ def trained(way: str) -> tuple[list[float], list[float], int, int]:
         for x, y in loader:
             ROWS.clear()
             loss = F.cross_entropy(model(x), y)
-            if way != "only kept":
+            if way not in ("only kept", "sometimes"):
                 loss = loss + 0.1 * read(model.parts[0].weights) + 0.01 * model.last.square().mean()
             if way == "a number beside":
                 loss = loss + model.parts[1].mean
@@ -110,6 +137,7 @@ def trained(way: str) -> tuple[list[float], list[float], int, int]:
             for x, _ in tests:
                 printed.append(float(model(x).sum()) + float(read(model.parts[1].weights)))
                 printed.append(float(model.last.mean()))
+        rank_zero_only(torch.save)(model, io.BytesIO())
         again = copy.deepcopy(model)
         printed.append(float(read(again.parts[0].weights)))
         torch.save(model, file := io.BytesIO())
@@ -119,10 +147,11 @@ def trained(way: str) -> tuple[list[float], list[float], int, int]:
 
 
 DIVIDED = ["as it is", "detached", "in the second dimension", "only kept", "a number beside"]
-WHOLE = ["now and then", "of all samples", "a state", "a state from the first", "in place", "a list"]
+WHOLE = ["of all samples", "a list", "sometimes"]
+STATES = ["now and then", "a state", "a state from the first", "a state under a guard", "in place"]
 
 
-@pytest.mark.parametrize("way", [*DIVIDED, *WHOLE])
+@pytest.mark.parametrize("way", [*DIVIDED, *WHOLE, *STATES])
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_kept_is_that_of_all_samples(way: str) -> None:
     [(parameters, printed, _, _)] = run(1, trained, way)
