@@ -146,17 +146,11 @@ class RoutedCall:
             given = args, kwargs
             args, kwargs = structure.unflatten(map(whole_of, leaves), spec)
             copies = structure.copies(given, (args, kwargs))
-        if self._may_be_kept(found.reason):
-            before = kept_attributes.attributes(self.module)
-            output = self.call(*args, **kwargs)
-            structure.give_back(copies)
-            if not self._note_kept(kept_attributes.made_since(before, self.module), found.reason):
-                self.say(found.reason)
-            return output
+        before = kept_attributes.attributes(self.module) if self._may_be_kept(found.reason) else None
         in_parts = self.root is None and self._has_parts(found.reason, leaves)
         output = self._in_parts(args, kwargs) if in_parts else self.call(*args, **kwargs)
         structure.give_back(copies)
-        if self.root is not None:
+        if self.root is not None or (before is not None and self._note_kept(before, found.reason)):
             return output
         often = reason == FEW and self.divided  # the last batch of an epoch is short
         if single or (torch.is_grad_enabled() and not often):
@@ -183,8 +177,12 @@ class RoutedCall:
         asked = reason.startswith(kept_attributes.KEEPS) and self.form not in self.kept
         return asked and self.root is None and not compiled.is_compiled(self.module)
 
-    def _note_kept(self, kept: tuple[kept_attributes.Attribute, ...], reason: str) -> bool:
-        """Whether the next call is tried again, with what a forward keeps as outputs."""
+    def _note_kept(self, before: dict[kept_attributes.Attribute, Any], reason: str) -> bool:
+        """Whether the next call is tried again, with what a forward keeps as outputs.
+
+        before: the attributes before the forward.
+        """
+        kept = kept_attributes.made_since(before, self.module)
         self.kept[self.form] = kept, reason
         if kept:
             del self.divisions[self.form]
