@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch import nn
 
 from . import report
-from .forward import batch_norm, compiled, late_draws, routes, untrained
+from .forward import batch_norm, called_parts, compiled, late_draws, routes, untrained
 from .forward.routed_call import RoutedCall, route
 from .forward.routes import say_what_was_not_called
 from .gradients import passes
@@ -65,6 +65,8 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
             DistributedDataParallel(each, device_ids, sync_batch_norm=sync_batch_norm, reduction=reduction)
         return module
     current = vars(module).get(CALL)
+    if isinstance(current, called_parts.WaitingCall):
+        current = current.before
     if isinstance(current, untrained.UntrainedCall):
         current = current.compiled
     elif isinstance(current, RoutedCall):
@@ -77,7 +79,7 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
         as_views = gradient_as_bucket_view and not _shares_parameters(module)
         return Reduction(module, in_one=reduction == "native", as_views=as_views)
 
-    route(module, current, reduce, sync_batch_norm)
+    called_parts.watch(route(module, current, reduce, sync_batch_norm))
     compiled.follow(_compiled, _recompiled)
     passes.follow(average)
     late_draws.watch()

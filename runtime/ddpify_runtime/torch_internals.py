@@ -304,6 +304,12 @@ def compiles() -> bool:
     return "torch._dynamo.eval_frame" in sys.modules
 
 
+def has_compiled() -> bool:
+    """Whether anything has been compiled by torch.compile; its public counters need the compiler."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return dynamo is not None and bool(dynamo.counters["frames"])
+
+
 def original_of(function: Any) -> Any:
     """The function that torch.compile was given, None for one that is not compiled; `__wrapped__` is set by others."""
     return getattr(function, "_torchdynamo_orig_callable", None)

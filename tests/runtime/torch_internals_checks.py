@@ -373,6 +373,9 @@ def what_was_compiled_is_known() -> None:
 
     assert internals.original_of(function) is None
     assert internals.original_of(torch.compile(function, backend="eager")) is function
+    before = internals.has_compiled()
+    made(torch.ones(1, 2))
+    assert not before and internals.has_compiled()
 
 
 def all_ranks_have_a_group() -> None:

@@ -25,7 +25,7 @@ from ..sharding.given_whole import enter_whole
 from ..sharding.graphs import AnyRows, Segment, at
 from ..sharding.structure import Form
 from ..torch_internals import uncompiled
-from . import compiled, region
+from . import compiled, kept_attributes, region
 from .division import Division, computed
 
 AnyReduction: TypeAlias = Reduction | NoReduction
@@ -89,6 +89,8 @@ def divided(
         ]
         led, values = _entering(values, found.inputs, reduction)
     args, kwargs = structure.unflatten(values, spec)
+    held = kept_attributes.places(module, found.kept) if found.kept else []
+    kept_before = [attributes.get(name) for attributes, name in held]
     if layout is not None:
         here.layout, here.row_numbers = layout, found.row_numbers(values)
     original = draws_original or engines.of(device).records  # it would send a seed for each forward
@@ -112,20 +114,25 @@ def divided(
     parts, form = structure.flatten(output)
     if led is not None:
         parts = [_led(part, led) for part in parts]
-    if len(parts) != len(found.outputs):
+    outputs_at = found.outputs[: len(found.outputs) - len(held)]
+    if len(parts) != len(outputs_at):
         raise RuntimeError(f"ddpify: {name_of(module)} returned another structure than before")
     if found.sizes:
         _require_equal_sizes(module, parts, found)
-    if len(parts) == 1 and found.outputs[0] is not None:
-        return structure.unflatten([_output(module, parts[0], here, found.outputs[0])], form)
+    if len(parts) == 1 and outputs_at[0] is not None and not held:
+        return structure.unflatten([_output(module, parts[0], here, outputs_at[0])], form)
     made: dict[Any, Any] = {}
-    whole = [
-        _once(made, part, rows, lambda part, rows: _output(module, part, here, rows))
-        if rows
-        else _left(part, reduction)
-        for part, rows in zip(parts, found.outputs, strict=True)
-    ]
-    return structure.unflatten(whole, form)
+
+    def whole(part: Any, rows: AnyRows | None) -> Any:
+        if rows is None:
+            return _left(part, reduction)
+        return _once(made, part, rows, lambda part, rows: _output(module, part, here, rows))
+
+    for (attributes, name), before, rows in zip(held, kept_before, found.outputs[len(parts) :], strict=True):
+        part = attributes.get(name)
+        if part is not before and isinstance(part, Tensor):
+            attributes[name] = whole(part if led is None else _led(part, led), rows)
+    return structure.unflatten([*map(whole, parts, outputs_at)], form)
 
 
 def _require_equal_sizes(module: nn.Module, parts: Sequence[Any], found: Division) -> None:

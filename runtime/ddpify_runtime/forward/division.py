@@ -21,6 +21,7 @@ from . import rank_stream
 from .decisions import Decisions
 from .draws import Draws
 from .inventory import is_hooked
+from .kept_attributes import Attribute
 from .libraries import libraries_of, package
 from .losses import Losses
 from .region import Draw, Region, enter
@@ -38,8 +39,8 @@ class Division:
     sizes of its outputs may depend on the values of its input. rounded: the type that it computes in by itself, where
     that is coarser than its input's. eager: whether a compiled module is computed without compiling. in_float64:
     whether rounding hides it in the model's own precision. graphs: how the samples lie, if they are graphs, in place of
-    `inputs`. gives_loss: whether its output has a number with a gradient. reason: why it cannot be divided; "" if it
-    can.
+    `inputs`. gives_loss: whether its output has a number with a gradient. kept: the attributes that get values of the
+    samples in each forward, which the last of `outputs` are about. reason: why it cannot be divided; "" if it can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
@@ -55,6 +56,7 @@ class Division:
     in_float64: bool = False
     graphs: Plan | None = None
     gives_loss: bool = False
+    kept: tuple[Attribute, ...] = ()
     reason: str = ""
 
     @property

@@ -90,6 +90,11 @@ def alone() -> bool:
     return _alone > 0
 
 
+def is_apart() -> bool:
+    """Whether the other ranks do not come to this place, or with other samples: a forward here is not divided."""
+    return _alone > 0 or _here.loading or _here.loads_alone or get_worker_info() is not None
+
+
 def require_all_ranks(needed: str) -> None:
     """Before the ranks put something together.
 

@@ -29,10 +29,10 @@ from ..sharding import graph_batches, structure
 from ..sharding.collectives import divides, world_size
 from ..sharding.structure import Form
 from ..torch_internals import CALL, call_past_slot, default_group, uncompiled
-from ..trial import own_numbers
-from ..trial.attempt import NotDivisible
-from ..trial.find_division import confirmed, find, still_holds
-from . import batch_norm, compiled, parts, region, routes
+from ..trial import own_numbers, script_variables
+from ..trial.attempt import NotDivisible, fails
+from ..trial.find_division import FAILS, confirmed, find, still_holds
+from . import batch_norm, compiled, kept_attributes, parts, region, routes
 from .divided import AnyReduction, divided, kind, name_of, region_of, whole_of
 from .division import Division, is_compilable, watched
 from .inventory import Inventory
@@ -47,7 +47,7 @@ ROOM = 8  # samples on each process below which a device has little to do
 _numbers = count()  # `id` may be that of a module that is gone
 
 
-def _is_recorded() -> bool:
+def is_recorded() -> bool:
     """Whether torch.compile or torch.jit.trace records what a forward computes, for batches of any size."""
     return torch.compiler.is_compiling() or bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
@@ -79,6 +79,8 @@ class RoutedCall:
         self.draws_original = environment.draws_original()
         self.batch_norms: list[batch_norm.BatchNormCall] = []
         self.divisions: dict[Any, Division] = {}
+        self.kept: dict[Any, tuple[tuple[kept_attributes.Attribute, ...], str]] = {}  # and why it was looked for
+        self.form: Any = None  # of the input of the last call
         self.calls: dict[Any, int] = {}
         self.reductions: dict[Any, AnyReduction] = {}
         self.reduction: AnyReduction | None = None  # of what is trainable now
@@ -96,6 +98,7 @@ class RoutedCall:
         self.parted = -1  # the state in which the parts were looked for
         self.ended = _Ended(self)  # the forward that is computed in parts
         self.number = next(_numbers)
+        self.on_call: Callable[[nn.Module], None] | None = None  # in the first training forward
         routes.calls.add(self)
 
     @property
@@ -109,12 +112,15 @@ class RoutedCall:
         return self.compiled or call_past_slot(self.module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _is_recorded() or region.current() or region.alone() or default_group() is None:
+        if is_recorded() or region.current() or region.is_apart() or default_group() is None:
             return self.call(*args, **kwargs)
         if self.root is not None and ((root := self.root()) is None or not parts.active(root.module)):
             return self.call(*args, **kwargs)
         leaves, spec = structure.flatten_call(args, kwargs)
-        self.called = self.called or torch.is_grad_enabled()
+        if not self.called and torch.is_grad_enabled():
+            self.called = True
+            if self.on_call is not None:
+                self.on_call(self.module)
         found = self._division(leaves, spec)
         single = not found.reason and self._leaves_one(found, leaves)
         if not found.reason and not single:
@@ -135,14 +141,20 @@ class RoutedCall:
                 f"its batch of {found.samples(leaves)} samples does not divide by {dist.get_world_size()}, as "
                 "devices need where all ranks run one program"
             )
+        copies: structure.Copies = []
         if any(isinstance(leaf, DistributedTensor) for leaf in leaves):  # torch.compile would trace how they are joined
+            given = args, kwargs
             args, kwargs = structure.unflatten(map(whole_of, leaves), spec)
-        if self.root is not None:
-            return self.call(*args, **kwargs)
-        output = self._in_parts(args, kwargs) if self._has_parts(found.reason, leaves) else self.call(*args, **kwargs)
+            copies = structure.copies(given, (args, kwargs))
+        before = kept_attributes.attributes(self.module) if self._may_be_kept(found.reason) else None
+        in_parts = self.root is None and self._has_parts(found.reason, leaves)
+        output = self._in_parts(args, kwargs) if in_parts else self.call(*args, **kwargs)
+        structure.give_back(copies)
+        if self.root is not None or (before is not None and self._note_kept(before, found.reason)):
+            return output
         often = reason == FEW and self.divided  # the last batch of an epoch is short
         if single or (torch.is_grad_enabled() and not often):
-            self._say(reason)
+            self.say(reason)
         return output
 
     def _region(self, found: Division, total: int, reduction: AnyReduction) -> region.Region:
@@ -160,6 +172,22 @@ class RoutedCall:
         recorded = any(isinstance(leaf, Tensor) and engines.of(leaf.device).records for leaf in leaves)
         return reason not in ("", FEW) and not recorded and not compiled.is_compiled(self.module)
 
+    def _may_be_kept(self, reason: str) -> bool:
+        """Whether it is worth a call to see what a module keeps of its samples, which stands against a division."""
+        asked = reason.startswith(kept_attributes.KEEPS) and self.form not in self.kept
+        return asked and self.root is None and not compiled.is_compiled(self.module)
+
+    def _note_kept(self, before: dict[kept_attributes.Attribute, Any], reason: str) -> bool:
+        """Whether the next call is tried again, with what a forward keeps as outputs.
+
+        before: the attributes before the forward.
+        """
+        kept = kept_attributes.made_since(before, self.module)
+        self.kept[self.form] = kept, reason
+        if kept:
+            del self.divisions[self.form]
+        return bool(kept)
+
     def _in_parts(self, args: Any, kwargs: Any) -> Any:
         """The forward of the whole batch, with this rank's rows in those of its parts that can be divided."""
         if self.parted != self.state:
@@ -175,7 +203,7 @@ class RoutedCall:
             self.ended.reduction = self._reduction()
         return output
 
-    def _say(self, reason: str) -> None:
+    def say(self, reason: str) -> None:
         """What became of a forward that is not divided as a whole."""
         divided = dict.fromkeys(part.name for part in self.parts.values() if part.divided)
         if not divided:
@@ -213,7 +241,8 @@ class RoutedCall:
         if now.hooks and (reason := self._watched(now)):
             return Division(reason=reason)  # this time; not remembered
         # Layers may have been added, replaced or put into another mode since (M7).
-        form = spec.text, torch.is_grad_enabled(), compiled.times(), self.state, *map(_form, leaves)
+        form = self.form = spec.text, torch.is_grad_enabled(), compiled.times(), self.state, *map(_form, leaves)
+        kept, why = self.kept.get(form, ((), ""))
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
         due = calls == EARLY or (not calls & (calls - 1) and calls.bit_length() % 4 == 1)
@@ -230,7 +259,10 @@ class RoutedCall:
 
         def call(module: Any, values: Sequence[Any]) -> Any:
             args, kwargs = structure.unflatten(values, spec)
-            output = call_past_slot(module)(*args, **kwargs)
+            try:
+                output = kept_attributes.given_and_kept(module, kept, lambda: call_past_slot(module)(*args, **kwargs))
+            except kept_attributes.NotKept as error:
+                raise NotDivisible(why) from error
             left, form = structure.flatten_call(args, kwargs)
             if form != spec or any(after is not before for after, before in zip(left, values, strict=True)):
                 raise NotDivisible("it changes its input")
@@ -246,17 +278,22 @@ class RoutedCall:
         for place in self.settings.arguments:
             whole[place] = own_numbers.watched_number(whole[place])
         gradients = new or calls != EARLY
-        with self.tried(), compiled.eagerly(), own_numbers.watched(self.settings.attributes(self.module)):
+        watched = own_numbers.watched(self.settings.attributes(self.module))
+        with script_variables.kept(module), self.tried(), compiled.eagerly(), watched:
             again = known if gradients and not new and torch.is_grad_enabled() else None
             if again is not None and still_holds(module, call, whole, again):
                 return again
             found = find(module, call, whole, known, gradients=gradients, graphs=graphs)
+        if kept:
+            found = replace(found, kept=kept, reason=found.reason and (found.reason if known else why))
         if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
             found = replace(found, eager=True)
         if few and found.reason:
             return Division(reason=FEW)
         if found.reason:
             if known is not None and not new:
+                if found.reason.startswith(FAILS) and fails(module, call, whole):  # the script may know what to do then
+                    return known
                 raise RuntimeError(
                     f"ddpify: {kind()} of {self.name} was divided over the processes, but at call {calls} "
                     f"{found.reason}. The steps since the last check may be wrong; {self.remedy}"
@@ -264,7 +301,7 @@ class RoutedCall:
         elif torch.is_grad_enabled():
 
             def same() -> bool:
-                with self.tried():
+                with script_variables.kept(module), self.tried():
                     return confirmed(module, call, whole, found)
 
             with compiled.eagerly():
@@ -339,10 +376,11 @@ def route(
     reduce: Callable[[nn.Module], AnyReduction],
     sync_batch_norm: bool,
     root: RoutedCall | None = None,
+    kind: type[RoutedCall] | None = None,
 ) -> RoutedCall:
-    """Put a routed call in front of a module's; arguments as for RoutedCall."""
+    """Put a routed call in front of a module's, of some kind; other arguments as for RoutedCall."""
     routes.release(module.parameters())  # another module that has them gets no view from now on
-    routed = RoutedCall(module, compiled, reduce, sync_batch_norm, root)
+    routed = (kind or RoutedCall)(module, compiled, reduce, sync_batch_norm, root)
     # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
     vars(module)[CALL] = routed
     return routed

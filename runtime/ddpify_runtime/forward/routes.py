@@ -27,7 +27,7 @@ def say_what_was_not_called() -> None:
     for call, parameters in living:
         trained = [parameter for parameter in parameters if parameter.grad is not None]
         if any(id(parameter) not in covered for parameter in trained):
-            call.warn(
+            call.say(
                 "it is never called itself; call the model, rather than its forward or another method of it, and "
                 "outside of functions that are compiled"
             )

@@ -114,16 +114,17 @@ def gather_what_it_sees(function: Callable[..., Any]) -> None:
     owner = getattr(function, "__self__", None)
     if not isinstance(owner, ModuleType):  # that of a built-in function
         seen += getattr(owner, "__dict__", {}).values()
-    wholes(seen)
+    wholes([*seen, *_kept_in_modules(seen)])
 
 
 def gather_what_they_hold(values: Any) -> None:
     """Gather what objects hold that a function is given: `torch.save({"meter": meter}, path)`. A collective.
 
-    A few objects deep, as what is saved is; a network or a tensor holds none.
+    A few objects deep, as what is saved is; a tensor holds none, and a network what its forward has kept.
     """
     seen: set[int] = set()
     waiting = [(each, 0) for each in tree_leaves(values)]
+    wholes(_kept_in_modules([each for each, _ in waiting]))
     for value, depth in waiting:
         held = getattr(value, "__dict__", None)
         is_whole = isinstance(value, (Tensor, nn.Module, type, ModuleType))
@@ -132,3 +133,9 @@ def gather_what_they_hold(values: Any) -> None:
         seen.add(id(value))
         parts = wholes([*held.values()])
         waiting += [(each, depth + 1) for each in tree_leaves(parts)]
+
+
+def _kept_in_modules(values: Sequence[Any]) -> list[Any]:
+    """What the parts of the networks among some values hold in attributes."""
+    parts = [part for value in values if isinstance(value, nn.Module) for part in value.modules()]
+    return [each for part in parts for each in vars(part).values() if isinstance(each, DistributedTensor)]

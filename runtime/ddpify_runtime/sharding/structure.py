@@ -7,6 +7,7 @@ tensors is copied (copy.copy), and the copy gets the others; one that holds none
 from __future__ import annotations
 
 import copy
+import operator
 import types
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -104,6 +105,48 @@ def unflatten(leaves: Iterable[Any], form: Form) -> Any:
         given = tuple(leaves)
         return given[: form.positional], dict(zip(form.names, given[form.positional :], strict=True))
     return _made(iter(leaves), form, ())
+
+
+Copies = list[tuple[Any, Any, Any]]
+
+
+def copies(given: Any, made: Any) -> Copies:
+    """The lists, dictionaries and attributes of a value beside those that `unflatten` made in their place, and what is
+    in these."""
+    found: Copies = []
+    seen: set[int] = set()
+    pairs = [(given, made)]
+    while pairs:
+        one, other = pairs.pop()
+        if one is other or id(one) in seen or isinstance(one, _WITHOUT_PARTS):
+            continue
+        seen.add(id(one))
+        if issubclass(type(one), (tuple, list)):  # past what only says that it is one
+            if not issubclass(type(one), tuple):
+                found.append((one, other, [*other]))
+            pairs += zip(one, other, strict=False)
+            continue
+        if not issubclass(type(one), dict):
+            one, other = getattr(one, "__dict__", {}), getattr(other, "__dict__", {})
+        found.append((one, other, {**other}))
+        pairs += [(value, other[key]) for key, value in one.items() if key in other]  # in an order of all ranks
+    return found
+
+
+def give_back(pairs: Copies) -> None:
+    """Change lists, dictionaries and attributes as a call has changed the copies that it got of them."""
+    for given, made, before in pairs:
+        if isinstance(given, list):
+            if len(made) != len(before) or any(map(operator.is_not, made, before)):
+                same = map(operator.is_, made, before)
+                given[:] = [
+                    *(old if kept else new for old, new, kept in zip(given, made, same, strict=False)),
+                    *made[len(before) :],
+                ]
+            continue
+        for key in before.keys() - made.keys():
+            del given[key]
+        given |= {key: value for key, value in made.items() if value is not before.get(key, given)}
 
 
 @cache

@@ -28,7 +28,7 @@ from ..sharding import structure
 from ..sharding.collectives import AnyPlace, Rows, add_over_ranks, count, once, shard, world_size
 from ..sharding.graphs import AnyDrawn, AnyRows, Layout, OwnNumbers, Segment, at
 from ..torch_internals import tree_leaves
-from . import own_numbers
+from . import outliving, own_numbers
 from .closeness import different_state, rounded_as, same, tolerance
 from .extreme_draws import drawn_outside_of_torch
 from .held import held, noted
@@ -88,6 +88,33 @@ def attempt(
         extreme: what is drawn once for all samples, as in Region; None: any. known: where the samples lay in what other
             trials drew. differentiates: whether the forward may ask for gradients of its own, which takes more memory.
     """
+    trial, made = _attempt(module, call, leaves, way, total, extreme, known, differentiates)
+    if outliving.is_left(made):
+        raise NotDivisible("it leaves values of its samples outside of itself, as in a list that is global")
+    return trial
+
+
+def fails(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any]) -> bool:
+    """Whether a forward of the whole batch raises an exception."""
+    try:
+        with random_states.kept(), torch.no_grad():
+            call(copy_of(module), [structure.copied(leaf) for leaf in leaves])
+    except Exception:  # noqa: BLE001  whatever user code raises
+        return True
+    return False
+
+
+def _attempt(
+    module: nn.Module,
+    call: Callable[..., Any],
+    leaves: Sequence[Any],
+    way: Division,
+    total: int,
+    extreme: float | None,
+    known: Places | None,
+    differentiates: bool,
+) -> tuple[Trial, outliving.Noted]:
+    """As `attempt`; and what was made of the samples of the part."""
     layout = way.layout(leaves)
     given = [structure.copied(leaf) for leaf in leaves]
     whole_region = Region("record", total, total, places=known or {}, extreme=extreme, layout=layout)
@@ -150,7 +177,7 @@ def attempt(
         with rounded_as(rounded):
             matches.append([_holds(full, part, total, rows, layout, loss or constant) for rows in possible])
     failing = [full for full, holds in zip(whole, matches, strict=True) if not any(holds)]
-    return Trial(
+    trial = Trial(
         forms,
         matches,
         local_region.places,
@@ -165,6 +192,8 @@ def attempt(
         [*local_region.several],
         _why(failing[0], total) if failing else "",
     )
+    mine = {id(leaf) for leaf in leaves}
+    return trial, outliving.noted(tensor for tensor in reads.made() if id(tensor) not in mine)
 
 
 @contextmanager

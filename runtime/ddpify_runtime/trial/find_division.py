@@ -61,7 +61,7 @@ def find(
         if not any(isinstance(leaf, Tensor) and engines.of(leaf.device).records for leaf in leaves):
             return _found(module, leaves, call, known, gradients, graphs)
         found = _found(*changed(module, leaves, on_host), call, known, gradients)
-        if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
+        if not found.reason.startswith(FAILS):  # as it does on the host where it makes tensors on the device
             return found
         with tolerance_times(_AGAIN if known else 1.0):
             return _find(module, leaves, call, known, gradients, ())
@@ -223,7 +223,7 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
 _AGAIN = 10.0
 _RANKS = 3
 _ROWS = 3  # for each rank in a trial; of one alone, the order of its dimensions in memory is not to be seen
-_FAILS = "it cannot compute a part of the batch"
+FAILS = "it cannot compute a part of the batch"
 _DRAWS = 4  # times that a trial begins anew, knowing more of what is drawn
 _SPARSE = "a tensor in its input is sparse"
 _ITERATOR = "something in its input can be read only once"
@@ -233,7 +233,7 @@ _NO_SAMPLES = "no tensor in its input has a sample for every process"
 _NOTHING_TO_MIX = "its graphs have no edges, or only those of one process, by which to try it"
 _GRADIENTS = "the gradients of a sample depend on the rest of the batch"
 _KNOWN = (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss)
-_FOR_GOOD = (IN_KERNEL, _FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES, _NOTHING_TO_MIX, REENTRANT)
+_FOR_GOOD = (IN_KERNEL, FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES, _NOTHING_TO_MIX, REENTRANT)
 
 
 def _find(
@@ -361,7 +361,7 @@ def _tried(
             reason = str(error)
             own = error.draws if isinstance(error, UnknownDraw) else ()
         except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
-            reason = f"{_FAILS} ({type(error).__name__})"
+            reason = f"{FAILS} ({type(error).__name__})"
         original = draws_original() or engines.here().records
         agreed, differ = _agree(trial, bool(own) and not original)
         if not differ or original:

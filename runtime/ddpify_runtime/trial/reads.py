@@ -142,6 +142,10 @@ class Reads(TorchFunctionMode):
         bound = _bound_of_cut(func, args, kwargs, tensor.dim())
         return isinstance(bound, int) and bound > size
 
+    def made(self) -> list[Tensor]:
+        """All that was computed from samples, and these."""
+        return [*self.samples.values(), *self.numbers.values()]
+
     def comes_from_samples(self, value: Any) -> bool:
         """Whether a value was computed from samples, other than by a loss of the whole batch."""
         return id(value) in self.samples or id(value) in self.numbers

@@ -14,7 +14,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from ddpify_runtime import DistributedDataParallel
-from ddpify_runtime.sharding.structure import equal, flatten, unflatten
+from ddpify_runtime.sharding.structure import copies, equal, flatten, give_back, unflatten
 from torch import Tensor, nn
 from torch.distributions import Normal
 
@@ -235,3 +235,24 @@ def test_what_holds_no_tensor_stays_itself_and_is_compared_by_what_it_holds() ->
     assert equal(Attributes(a={}), Attributes(a={})) and not equal(Attributes(a={}), {"a": {}})
     assert equal(nothing, nothing) and not equal(partial(nothing, 1), partial(nothing, 1))
     assert not equal(object(), object())
+
+
+def test_what_changes_in_copies_is_given_back() -> None:
+    kept, gone, new = torch.ones(1), torch.zeros(1), torch.ones(2)
+    beside = types.SimpleNamespace(old=kept, left=None)
+    given = [kept, gone], {"a": kept, "b": {"c": gone}}, beside, (["word"], 3)
+    leaves, form = flatten(given)
+    made: Any = unflatten([leaf.clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves], form)
+    pairs = copies(given, made)
+    give_back(pairs)
+    assert given[0][0] is kept and given[0][1] is gone
+    made[0].append(new)
+    made[1]["a"] = new
+    del made[1]["b"]["c"]
+    made[2].left = new
+    give_back(pairs)
+    assert given[0] == [kept, gone, new]
+    assert given[0][0] is kept
+    assert given[1] == {"a": new, "b": {}}
+    assert beside.old is kept
+    assert beside.left is new

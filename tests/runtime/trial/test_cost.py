@@ -20,6 +20,10 @@ SHALLOW = 4  # where it is counted what steps compute, not how rounding grows: 1
 Passes = list[tuple[int, torch.dtype]]  # the rows of each, and their type
 
 
+class Noted(list[Any]):
+    """What trials add stays, as it does not in a plain list of the script's."""
+
+
 class Deep(nn.Module):
     """Convolutions, batch normalisations and ReLUs, which make rounding grow as those of a ResNet-101 do."""
 
@@ -43,8 +47,8 @@ class Deep(nn.Module):
         return x.mean((2, 3))
 
 
-FORWARD: Passes = []
-BACKWARD: Passes = []
+FORWARD: Passes = Noted()
+BACKWARD: Passes = Noted()
 
 
 class FlipsBackward(torch.autograd.Function):
@@ -145,7 +149,7 @@ class WithASum(nn.Module):
         return torch.exp(loss) if self.kind == "used" else loss
 
 
-LATE: list[int] = []
+LATE: list[int] = Noted()
 
 
 def flips_later(module: Deep, hidden: Tensor) -> Tensor:
