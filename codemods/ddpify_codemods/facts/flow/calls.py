@@ -162,8 +162,9 @@ class Calls(CallArguments):
         if measured is not None and self.may_join(made_of("same", computed).loaders):
             self.found.measuring.setdefault(measured.node, set()).add(node)
             self.found.given_lists |= {node} if has_only_lists(computed) else set()
-            of_models = {key for key, each in (*enumerate(args), *keywords.items()) if each.forwards or each.bypasses}
-            self.found.with_gradients.setdefault(node, set()).update(of_models)
+            of_models = self.found.with_gradients.setdefault(node, set())
+            of_models.update(place for place, each in enumerate(args) if each.forwards or each.bypasses)
+            of_models.update(name for name, each in keywords.items() if each.forwards or each.bypasses)
         elif own and not self.in_forward and passes_samples(computed, found):
             self.found.with_samples.add(node)
         if quiet:

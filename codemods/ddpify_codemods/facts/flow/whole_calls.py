@@ -100,7 +100,7 @@ def _is_kept(node: ast.AST, method: ast.FunctionDef, names: set[int | str]) -> b
     """Whether a node is one of some names, and nothing around it takes away its gradients: `out.detach()`."""
     if not isinstance(node, ast.Name) or node.id not in names:
         return False
-    around = (part for part in ast.walk(method) if isinstance(part, ast.Attribute | ast.Call) and part is not node)
+    around = (part for part in ast.walk(method) if isinstance(part, ast.Attribute | ast.Call))
     cuts = (part for part in around if last_name(part.func if isinstance(part, ast.Call) else part) in _CUTS)
     return not any(node in ast.walk(part) for part in cuts)
 
@@ -229,7 +229,7 @@ def _kept_parameters(functions: Iterable[ast.AST]) -> set[str]:
             if isinstance(part, ast.Assign | ast.AnnAssign):
                 targets = part.targets if isinstance(part, ast.Assign) else [part.target]
             elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _PUT_IN:
-                value, targets = (part.args or [None])[-1], [part.func.value]
+                value, targets = (part.args[-1] if part.args else None), [part.func.value]
             if value is None or isinstance(value, ast.BinOp | ast.UnaryOp | ast.Compare):
                 continue
             if any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(value)):
