@@ -17,7 +17,7 @@ from .values import ADDITIVE, LOCAL_ROWS, Function, Items, Value
 
 _DEPTH = 4  # of the functions that are called in each other
 _PLAIN = frozenset({"__init__", "__call__", "__len__", "__str__", "__repr__"})
-_PUT_IN = frozenset({"append", "extend", "insert"})
+_PUT_IN = frozenset({"add", "append", "appendleft", "extend", "insert", "put"})
 _CUTS = frozenset({"detach", "data", "item", "tolist", "numpy", "argmax", "argmin", "size", "shape", "len"})
 _OF_LISTS = frozenset({"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "shuffle"})
 
@@ -59,7 +59,8 @@ def given_whole(found: FlowFacts) -> set[ast.expr]:
     both = found.reductions.keys() & found.read_same
     of_rows = {node for node in both if any(each.kind == "rows" for each in found.reductions[node])}
     of_sums = {node for node in both if any(each.kind == "sum" for each in found.reductions[node])}
-    reading = _calls_of(_functions(found, of_rows) | _keeping(found, of_rows), found)
+    measuring = {each for each in _functions(found, of_rows) if not _stores_gradients(each, found)}
+    reading = _calls_of(measuring | _keeping(found, of_rows), found)
     return reading | (_calls_of(_functions(found, of_sums), found) - found.given_lists)
 
 
@@ -86,23 +87,49 @@ def _keeping(found: FlowFacts, nodes: Iterable[ast.expr]) -> set[ast.AST]:
 
 def _keeps_gradients(method: ast.FunctionDef, found: FlowFacts) -> bool:
     """Whether a method may keep something through which gradients would pass, of what it is given in training."""
-    names = [each.arg for each in (*method.args.posonlyargs, *method.args.args)][1:]
-    words = {each.arg for each in method.args.kwonlyargs} | {*names}
-    for call in found.measuring[method]:
-        of_models = found.with_gradients.get(call, set())
-        given = {names[key] if isinstance(key, int) and key < len(names) else key for key in of_models}
-        if not given <= words or any(_is_kept(part, method, given) for part in ast.walk(method)):
-            return True
-    return False
+    return _have_gradients(method, ast.walk(method), found)
 
 
-def _is_kept(node: ast.AST, method: ast.FunctionDef, names: set[int | str]) -> bool:
-    """Whether a node is one of some names, and nothing around it takes away its gradients: `out.detach()`."""
-    if not isinstance(node, ast.Name) or node.id not in names:
+def _stores_gradients(function: ast.AST, found: FlowFacts) -> bool:
+    """Whether a function puts such a thing somewhere, as `self.kept.append(out)` does, whatever it gives back."""
+    if not isinstance(function, ast.FunctionDef):
         return False
-    around = (part for part in ast.walk(method) if isinstance(part, ast.Attribute | ast.Call))
-    cuts = (part for part in around if last_name(part.func if isinstance(part, ast.Call) else part) in _CUTS)
-    return not any(node in ast.walk(part) for part in cuts)
+    own = {call for several in found.called_with.values() for call, _ in several}
+    stored = [value for value in _stored(function) if value not in own]  # what that keeps is seen in it
+    return _have_gradients(function, (part for value in stored for part in ast.walk(value)), found)
+
+
+def _stored(function: ast.FunctionDef) -> Iterable[ast.expr]:
+    """What a function gives attributes, and puts into lists and the like."""
+    for part in ast.walk(function):
+        if isinstance(part, ast.Assign | ast.AnnAssign) and part.value is not None:
+            targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+            if any(isinstance(each, ast.Attribute) for target in targets for each in ast.walk(target)):
+                yield part.value
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _PUT_IN:
+            yield from part.args
+
+
+def _have_gradients(function: ast.FunctionDef, parts: Iterable[ast.AST], found: FlowFacts) -> bool:
+    """Whether any of some parts of a function is what a model made, with its gradients: `out`, not `out.detach()`."""
+    names = _made_by_models(function, found)
+    own = {call for several in found.called_with.values() for call, _ in several}
+    named = {call.func for call in own}
+    around = [part for part in ast.walk(function) if isinstance(part, ast.Attribute | ast.Call)]
+    cuts = [part for part in around if last_name(part.func if isinstance(part, ast.Call) else part) in _CUTS]
+    cut = {part for each in cuts if each not in own and each not in named for part in ast.walk(each)}
+    return any(isinstance(part, ast.Name) and part.id in names and part not in cut for part in parts)
+
+
+def _made_by_models(function: ast.FunctionDef, found: FlowFacts) -> set[str]:
+    """The parameters of a function that get what models have made, in training."""
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    if any(function in cls.body for cls in found.bases):
+        names = names[1:]
+    words = {each.arg for each in function.args.kwonlyargs} | {*names}
+    given = {key for call in found.measuring.get(function, ()) for key in found.with_gradients.get(call, ())}
+    known = {names[key] if isinstance(key, int) and key < len(names) else str(key) for key in given}
+    return known if known <= words else words
 
 
 def _family(cls: ast.ClassDef, found: FlowFacts) -> set[ast.ClassDef]:

@@ -64,7 +64,9 @@ _TEXTS = """\
 # The entries of a list stay what they are: arrays, and numbers of numpy.
 _OF_ARRAYS = """\
     if isinstance(value, list):
-        return list(batch.cpu().numpy()) if hasattr(value[0], "dtype") else batch.tolist()
+        if value and torch.is_tensor(value[0]):
+            return list(batch.to(value[0].device))
+        return list(batch.cpu().numpy()) if value and hasattr(value[0], "dtype") else batch.tolist()
     return batch.cpu().numpy()
 """
 # Of batches of one sample, those of other ranks may have other sizes: what is gathered would never come, or be garbage.

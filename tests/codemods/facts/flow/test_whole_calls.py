@@ -172,6 +172,13 @@ print(np.around(tested.total / tested.count, 4)[1])
 """
 
 
+def is_refused(source: str) -> bool:
+    """Whether something is read of samples in a function that training and an undivided evaluation call, say."""
+    found = followed(source)
+    both = found.found.reductions.keys() & found.found.read_same
+    return bool(found.problems) or any(one.kind == "rows" for node in both for one in found.found.reductions[node])
+
+
 def reasons_of_meter(more: str = "", call: str = "meter.update(out, target)", used: str = "out") -> list[str]:
     lines = "\n".join(f"        {line}" for line in more.splitlines())
     return reasons(METER.format(more=lines, call=call, used=used))
@@ -182,7 +189,8 @@ def test_an_object_that_is_called_on_gets_attributes_and_adds_to_its_own() -> No
     assert not found.problems
     rows = {node for node, each in found.found.reductions.items() if {one.kind for one in each} == {"rows"}}
     assert {ast.unparse(node) for node in rows} == {"out", "target"}
-    assert not reasons_of_meter("self.kept = out")
+    assert not reasons_of_meter("self.kept = out.detach()")
+    assert is_refused(METER.format(more="        self.kept = out", call="meter.update(out, target)", used="out"))
 
 
 @pytest.mark.parametrize(
@@ -190,15 +198,15 @@ def test_an_object_that_is_called_on_gets_attributes_and_adds_to_its_own() -> No
     [
         "out[:, 0] = 0",
         "out += 1",
-        "self.kept = out\nself.kept += 1",
-        "self.kept = out\nself.kept.mul_(2)",
-        "self.kept = out\nself.kept[0] = 1",
-        "self.kept = [out]\nself.kept[0] += 1",
+        "self.kept = out.detach()\nself.kept += 1",
+        "self.kept = out.detach()\nself.kept.mul_(2)",
+        "self.kept = out.detach()\nself.kept[0] = 1",
+        "self.kept = [out.detach()]\nself.kept[0] += 1",
         "self.keep(out)\nself.kept += 1",
         "self.keep(out)\nself.add()",
-        "self.kept = out\nself.add()",
-        "self.kept, self.other = out, y\nself.other -= 1",
-        "other = Meter()\nother.kept = out\nother.kept += 1",
+        "self.kept = out.detach()\nself.add()",
+        "self.kept, self.other = out.detach(), y\nself.other -= 1",
+        "other = Meter()\nother.kept = out.detach()\nother.kept += 1",
     ],
 )
 def test_an_object_that_may_change_what_it_is_given(more: str) -> None:
@@ -206,12 +214,12 @@ def test_an_object_that_may_change_what_it_is_given(more: str) -> None:
 
 
 def test_an_object_may_change_what_it_keeps_by_another_call() -> None:
-    found = reasons_of_meter("self.kept = out", call="meter.update(out, target)\n    meter.add()")
+    found = reasons_of_meter("self.kept = out.detach()", call="meter.update(out, target)\n    meter.add()")
     assert any("would be done with a copy of it" in each for each in found)
 
 
 def test_what_an_object_keeps_is_of_the_batch_of_all_ranks() -> None:
-    assert reasons_of_meter("self.kept = out", used="meter.kept")
+    assert reasons_of_meter("self.kept = out.detach()", used="meter.kept")
     assert reasons_of_meter("self.hits += (out > 0.1).sum().item()")  # which counts a rank's samples elsewhere
 
 
@@ -302,24 +310,14 @@ DECORATED = "-    @property\n-    def last(self):\n-        return self.outs[-1]
         (GETTER, UPDATE, " + ((out - meter.last()) ** 2).mean()"),
         (DECORATED, UPDATE, " + ((out - meter.last) ** 2).mean()"),
         (PENALTY, UPDATE, " + meter.penalty()"),
-        (
-            "-    def add(self, out):\n-        self.outs.append(out)\n-        return out",
-            f"{UPDATE}; meter.add(out)",
-            "",
-        ),
-        (
-            "-    def __getitem__(self, at):\n-        return self.outs[at]",
-            UPDATE,
-            " + (out - meter[-1]).pow(2).mean()",
-        ),
+        (ADDS, f"{UPDATE}; meter.add(out)", ""),
+        (ENTRY, UPDATE, " + (out - meter[-1]).pow(2).mean()"),
         ("", "with torch.no_grad(): meter.update(out, y)", ""),
         ("", "meter.outs.append(out.detach()); meter.ys.append(y)", ""),
     ],
 )
 def test_an_object_of_which_samples_come_out_is_refused(more: str, call: str, used: str) -> None:
-    found = followed(of_keeper(more, call, used))
-    both = found.found.reductions.keys() & found.found.read_same
-    assert found.problems or any(one.kind == "rows" for node in both for one in found.found.reductions[node])
+    assert is_refused(of_keeper(more, call, used))
 
 
 @pytest.mark.parametrize("more", ["y.mul_(2)", "-    def halve(self):\n-        self.outs[-1].mul_(0.5)"])
