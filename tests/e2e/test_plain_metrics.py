@@ -105,6 +105,49 @@ for epoch in range(2):
     print(round(loss_sum / len(test_loader), 5), hits, hits / hits.sum(), drawn)
     print(matrix, matrix.diagonal() / matrix.sum(1))
 """,
+    "what training and an evaluation keep and measure": f"""\
+class Ranks:
+    def __init__(self):
+        self.outs, self.ys, self.count = [], [], 0
+
+    def update(self, out, y):
+        self.outs.append(out.detach().cpu())
+        self.ys.append(y)
+        self.count += len(y)
+
+    def compute(self):
+        outs, ys = torch.cat(self.outs).numpy(), torch.cat(self.ys).numpy()
+        print(self.count)
+        return area(outs[:, 1].ravel(), ys.ravel())
+
+
+def area(scores, ys):
+    places = np.empty(len(scores))
+    places[np.argsort(scores)] = np.arange(1, len(scores) + 1)
+    count = (ys == 1).sum()
+    return (places[ys == 1].sum() - count * (count + 1) / 2) / (count * (len(ys) - count))
+
+
+def rates(trues, guesses):
+    trues, guesses = np.array(trues), np.array(guesses)
+    return max((guesses[trues == each] == each).mean() for each in np.unique(trues))
+
+
+for epoch in range(2):
+    ranks, trues, guesses = Ranks(), [], []
+{STEP}\
+        ranks.update(out, y)
+        trues.extend(y.numpy())
+        guesses.extend(out.argmax(1).numpy())
+    print(ranks.compute(), rates(trues, guesses))
+    ranks, trues, guesses = Ranks(), [], []
+    with torch.no_grad():
+        for x, y in test_loader:
+            ranks.update(model(x), y)
+            trues.extend(y.numpy())
+            guesses.extend(model(x).argmax(1).numpy())
+    print(ranks.compute(), rates(trues, guesses))
+""",
     "training is evaluated": f"""\
 def rate(loader):
     hits = 0

@@ -56,7 +56,7 @@ from .values import (
     of,
     root_of,
 )
-from .whole_calls import measures, shows_each
+from .whole_calls import has_only_lists, measures, passes_samples, shows_each
 
 # What they give back is not differentiated.
 _WITHOUT_GRADIENTS = frozenset(
@@ -157,16 +157,23 @@ class Calls(CallArguments):
         if meets and (coupled := self.coupled(node, function, computed, frame)):
             found = made_of("unknown", computed, reason=coupled)
         found = self.noted_join(found, node, function, computed)
-        if self.without_gradients or _last(node.func) in _WITHOUT_GRADIENTS:
+        quiet = bool(self.without_gradients) or _last(node.func) in _WITHOUT_GRADIENTS
+        measured = measures(function, computed, found) if own and not (quiet or self.in_forward) else None
+        if measured is not None and self.may_join(made_of("same", computed).loaders):
+            self.found.measuring.setdefault(measured.node, set()).add(node)
+            self.found.given_lists |= {node} if has_only_lists(computed) else set()
+            of_models = self.found.with_gradients.setdefault(node, set())
+            of_models.update(place for place, each in enumerate(args) if each.forwards or each.bypasses)
+            of_models.update(name for name, each in keywords.items() if each.forwards or each.bypasses)
+        elif own and not self.in_forward and passes_samples(computed, found):
+            self.found.with_samples.add(node)
+        if quiet:
             return cut(found)
         if own:
             self.takes_parameters(node, args, keywords, found)
         if own and found.only(Loader):
             self.made_loaders[node] = found
             self.may_load_otherwise(found, node, frame)
-        measured = measures(function, computed, found) if own and not self.in_forward else None
-        if measured is not None and self.may_join(made_of("same", computed).loaders):
-            self.found.measuring.setdefault(measured.node, set()).add(node)
         if own and not self.in_forward and shows_each(function, computed, found) in self.found.read_by_rows:
             self.found.wanted |= {node} if self.may_join(made_of("same", computed).loaders) else set()
         return found if own else differentiated(found, computed)

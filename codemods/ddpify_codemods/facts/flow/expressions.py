@@ -8,7 +8,7 @@ from dataclasses import replace
 from .arithmetic import combined
 from .batches import sure_size
 from .class_tests import known_ways
-from .extended import lengthening
+from .extended import lengthening, of_samples
 from .frames import Frame, Reduction
 from .held_values import is_record, is_tuple, local_entries, local_runs, may_differ
 from .input_gradients import learns_samples
@@ -176,11 +176,13 @@ class Expressions(OwnOperators, TakenParts):
         """Follow a function of the program that is given the batches of all ranks."""
         for thing in self.value(node.func, frame).only(Function):
             assert isinstance(thing, Function)
-            args = [of_all(self.value(each, frame)) for each in node.args]
-            words = {word.arg or "**": of_all(self.value(word.value, frame)) for word in node.keywords}
-            given = self.enter(thing, node, args, words, frame)
+            given = [self.value(each, frame) for each in node.args]
+            named = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
+            lists = any(map(of_samples, (*given, *named.values())))
+            args, words = [*map(of_all, given)], {name: of_all(value) for name, value in named.items()}
+            made = self.enter(thing, node, args, words, frame)
             is_method = thing.owner is not None and bool(thing.owner.only(Instance))
-            if given.is_local or local_entries(given) or changes_parameters(thing, self.found, is_method):
+            if made.is_local or local_entries(made) or changes_parameters(thing, self.found, is_method, lists):
                 self.problem(
                     frame, node, f"what {ast.unparse(node.func)} does with a batch would be done with a copy of it"
                 )

@@ -19,6 +19,17 @@ def zipped_rows(args: Sequence[Value]) -> Value | None:
     return replace(made_of("rows", run.inner, host=True), dimensions=None) if rows else None
 
 
+def of_samples(value: Value) -> Value | None:
+    """What a list holds that has a number for each sample, one after the other: `preds.extend(out.tolist())`."""
+    things = [*value.things]
+    one = things[0] if len(things) == 1 else None
+    if not isinstance(one, Items) or one.shape != "list" or one.known or not (one.rest and one.in_order):
+        return None
+    rest = one.rest
+    plain = rest.kind in ("batch", "rows") and not (rest.part or rest.things or rest.reason)
+    return made_of("rows", [rest], host=True) if plain and one.extended and not one.by_sample else None
+
+
 def lengthening(value: Value) -> frozenset[Loader]:
     """The loaders whose samples decide how many entries a list gets by `list.extend(value)`."""
     if value.kind == "unknown" or (value.kind in LOCAL_ROWS and axis(value.kind) == 0):

@@ -261,7 +261,9 @@ class FlowFacts:
     joined: what these compute with, brought together from all ranks; given_of_all: the
     calls of models that are given something that is made of it; joined_quietly:
     where nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without
-    gradients. measuring: the calls of functions that make a number of samples of training. may_be_texts: what is read
+    gradients. measuring: the calls of functions that make a number of samples of training; given_lists:
+    those that get lists of these, and no batch; with_samples: other calls that get or give samples;
+    with_gradients: what the former are given that models have made, by place and name. may_be_texts: what is read
     of a batch, and may be a list of texts. agreed: the calls that ask how long the longest sample is, where all ranks
     train; agreed_quietly: where nothing is differentiated; agreed_apart: those that ask it elsewhere. own_decisions:
     the conditions in models that each rank decides for its own samples. told: the calls of meters that keep the last
@@ -369,6 +371,9 @@ class FlowFacts:
     measured: list[tuple[Loader, list[Site]]] = field(default_factory=list)
     logged: dict[ast.expr, set[Logger]] = field(default_factory=dict)
     measuring: dict[ast.AST, set[ast.Call]] = field(default_factory=dict)
+    given_lists: set[ast.Call] = field(default_factory=set)
+    with_samples: set[ast.Call] = field(default_factory=set)
+    with_gradients: dict[ast.Call, set[int | str]] = field(default_factory=dict)
     answers: dict[ast.expr, Script] = field(default_factory=dict)
     given_loggers: set[ast.Call] = field(default_factory=set)
     hidden: dict[Loader, Problem] = field(default_factory=dict)

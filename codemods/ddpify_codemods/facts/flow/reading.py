@@ -11,6 +11,7 @@ from ..called_modules import last_name
 from ..effects import effects
 from ..meters import is_made
 from .after_loops import is_of_last_turn, needs_a_turn
+from .extended import of_samples
 from .frames import AfterLoop, Frame, Problem, Reduction, ancestors, outermost_call
 from .held_values import additive, holds_unsized, is_mixed, is_of_lists, is_tuple, local_entries, local_runs, settled
 from .longest import Longest
@@ -171,7 +172,8 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
             elif found and found[1] == "list" and is_of_lists(value):
                 self.found.forms[node] = "lists"
             found = found if found and found[1] != "defaultdict" else None  # of which ranks may have other keys
-            if found is None and (samples := _of_samples(value)) and self.can_be_gathered(samples):
+            if found is None and (samples := of_samples(value)) and self.can_be_gathered(samples):
+                self.found.forms |= {node: "arrays of samples"} if samples.array else {}
                 value, gathers = samples, True
             else:
                 recursive = any(each.reason == RECURSION for each in entries([value]))
@@ -441,17 +443,6 @@ def _is_of_each_rank(value: Value, depth: int = 4) -> bool:
 def _are_numbers(value: Value) -> bool:
     """Whether all that differs between the ranks in something are numbers of Python."""
     return all(each.host for each in entries([value]) if each.is_local)
-
-
-def _of_samples(value: Value) -> Value | None:
-    """What a list holds that has a number for each sample, one after the other: `preds.extend(out.tolist())`."""
-    things = [*value.things]
-    one = things[0] if len(things) == 1 else None
-    if not isinstance(one, Items) or one.shape != "list" or one.known or not (one.rest and one.in_order):
-        return None
-    rest = one.rest
-    plain = rest.kind in ("batch", "rows") and not (rest.part or rest.things or rest.reason)
-    return made_of("rows", [rest], host=True) if plain and one.extended and not one.by_sample else None
 
 
 def makes_numbers(node: ast.expr) -> bool:

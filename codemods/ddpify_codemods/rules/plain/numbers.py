@@ -61,6 +61,14 @@ _TEXTS = """\
         dist.all_gather_object(parts, value)
         return [text for texts in zip(*parts) for text in texts]
 """
+# The entries of a list stay what they are: arrays, and numbers of numpy.
+_OF_ARRAYS = """\
+    if isinstance(value, list):
+        if value and torch.is_tensor(value[0]):
+            return list(batch.to(value[0].device))
+        return list(batch.cpu().numpy()) if value and hasattr(value[0], "dtype") else batch.tolist()
+    return batch.cpu().numpy()
+"""
 # Of batches of one sample, those of other ranks may have other sizes: what is gathered would never come, or be garbage.
 _SIZES = """\
     shapes = [None] * {world_size}
@@ -90,6 +98,7 @@ _TUPLE = """\
     if isinstance(value, tuple):
         return tuple(total.tolist())
 """
+_SAMPLES = "arrays of samples"
 FUNCTIONS = {"mean": "mean_over_ranks", "sum": "sum_over_ranks", "size": "sum_over_ranks", "rows": "whole_batch"}
 
 
@@ -447,6 +456,8 @@ def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert
             if any(is_here(script, found.scripts[node]) for node in found.may_be_texts & found.reductions.keys()):
                 head, end, rest = gather.partition('order of the batch."""\n')
                 gather = head + end + _TEXTS + rest
+            if any(is_here(script, found.scripts[node]) for node, form in found.forms.items() if form == _SAMPLES):
+                gather = gather[: gather.index("    return batch.tolist()")] + _OF_ARRAYS
             if _may_have_sizes(script):
                 head, end, rest = gather.partition(".contiguous()\n")
                 gather = head + end + _SIZES + rest

@@ -172,6 +172,13 @@ print(np.around(tested.total / tested.count, 4)[1])
 """
 
 
+def is_refused(source: str) -> bool:
+    """Whether something is read of samples in a function that training and an undivided evaluation call, say."""
+    found = followed(source)
+    both = found.found.reductions.keys() & found.found.read_same
+    return bool(found.problems) or any(one.kind == "rows" for node in both for one in found.found.reductions[node])
+
+
 def reasons_of_meter(more: str = "", call: str = "meter.update(out, target)", used: str = "out") -> list[str]:
     lines = "\n".join(f"        {line}" for line in more.splitlines())
     return reasons(METER.format(more=lines, call=call, used=used))
@@ -182,7 +189,8 @@ def test_an_object_that_is_called_on_gets_attributes_and_adds_to_its_own() -> No
     assert not found.problems
     rows = {node for node, each in found.found.reductions.items() if {one.kind for one in each} == {"rows"}}
     assert {ast.unparse(node) for node in rows} == {"out", "target"}
-    assert not reasons_of_meter("self.kept = out")
+    assert not reasons_of_meter("self.kept = out.detach()")
+    assert is_refused(METER.format(more="        self.kept = out", call="meter.update(out, target)", used="out"))
 
 
 @pytest.mark.parametrize(
@@ -190,15 +198,15 @@ def test_an_object_that_is_called_on_gets_attributes_and_adds_to_its_own() -> No
     [
         "out[:, 0] = 0",
         "out += 1",
-        "self.kept = out\nself.kept += 1",
-        "self.kept = out\nself.kept.mul_(2)",
-        "self.kept = out\nself.kept[0] = 1",
-        "self.kept = [out]\nself.kept[0] += 1",
+        "self.kept = out.detach()\nself.kept += 1",
+        "self.kept = out.detach()\nself.kept.mul_(2)",
+        "self.kept = out.detach()\nself.kept[0] = 1",
+        "self.kept = [out.detach()]\nself.kept[0] += 1",
         "self.keep(out)\nself.kept += 1",
         "self.keep(out)\nself.add()",
-        "self.kept = out\nself.add()",
-        "self.kept, self.other = out, y\nself.other -= 1",
-        "other = Meter()\nother.kept = out\nother.kept += 1",
+        "self.kept = out.detach()\nself.add()",
+        "self.kept, self.other = out.detach(), y\nself.other -= 1",
+        "other = Meter()\nother.kept = out.detach()\nother.kept += 1",
     ],
 )
 def test_an_object_that_may_change_what_it_is_given(more: str) -> None:
@@ -206,12 +214,12 @@ def test_an_object_that_may_change_what_it_is_given(more: str) -> None:
 
 
 def test_an_object_may_change_what_it_keeps_by_another_call() -> None:
-    found = reasons_of_meter("self.kept = out", call="meter.update(out, target)\n    meter.add()")
+    found = reasons_of_meter("self.kept = out.detach()", call="meter.update(out, target)\n    meter.add()")
     assert any("would be done with a copy of it" in each for each in found)
 
 
 def test_what_an_object_keeps_is_of_the_batch_of_all_ranks() -> None:
-    assert reasons_of_meter("self.kept = out", used="meter.kept")
+    assert reasons_of_meter("self.kept = out.detach()", used="meter.kept")
     assert reasons_of_meter("self.hits += (out > 0.1).sum().item()")  # which counts a rank's samples elsewhere
 
 
@@ -219,3 +227,144 @@ def test_a_function_that_is_given_an_object_may_change_it() -> None:
     assert any(
         "would be done with a copy of it" in each for each in reasons_of_meter(call="Meter.update(meter, out, target)")
     )
+
+
+KEEPER = """\
+import numpy as np
+
+
+class Base:
+    def __init__(self):
+        self.outs, self.ys, self.count, self.whole = [], [], 0, []
+
+    def update(self, out, y):
+        self.outs.append(out.detach().cpu())
+        self.ys.append(y)
+{more}
+
+
+class Ranks(Base):
+    def compute(self):
+        outs, ys = torch.cat(self.outs).numpy(), torch.cat(self.ys).numpy()
+        return np.argsort(outs[:, 1])[ys == 1].mean()
+
+
+def last(meter):
+    return meter.outs[-1]
+
+
+for epoch in range(2):
+    meter = Ranks()
+    for x, y in train_loader:
+        out = model(x)
+        {call}
+        loss = F.cross_entropy(out, y){used}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(meter.compute())
+    tested = Ranks()
+    for x, y in test_loader:
+        tested.update(model(x), y)
+    print(tested.compute())
+"""
+UPDATE = "meter.update(out, y)"
+
+
+def of_keeper(more: str = "", call: str = UPDATE, used: str = "") -> str:
+    lines = "\n".join(f"        {line}" if line[:1] != "-" else line[1:] for line in more.splitlines())
+    return KEEPER.format(more=lines, call=call, used=used)
+
+
+@pytest.mark.parametrize(
+    ("more", "call"),
+    [
+        ("", UPDATE),
+        ("", "meter.update(y=y, out=out)"),
+        ("self.count += len(out)", UPDATE),
+        ("", f"{UPDATE}\n        print(meter.compute())"),
+    ],
+)
+def test_an_object_keeps_samples_of_all_ranks_for_what_it_measures(more: str, call: str) -> None:
+    found = followed(of_keeper(more, call))
+    assert not found.problems
+    rows = {node for node, each in found.found.reductions.items() if {one.kind for one in each} == {"rows"}}
+    assert {ast.unparse(node) for node in rows} == {"out", "y"}
+    assert not rows & found.found.read_same
+
+
+GETTER = "-    def last(self):\n-        return self.outs[-1]"
+PENALTY = "self.whole.append(out)\n-    def penalty(self):\n-        return torch.cat(list(self.whole)).pow(2).mean()"
+ADDS = "-    def add(self, out):\n-        self.outs.append(out)\n-        return out"
+ENTRY = "-    def __getitem__(self, at):\n-        return self.outs[at]"
+DECORATED = "-    @property\n-    def last(self):\n-        return self.outs[-1]"
+
+
+@pytest.mark.parametrize(
+    ("more", "call", "used"),
+    [
+        ("", UPDATE, " + ((out - meter.outs[-1]) ** 2).mean()"),
+        ("", UPDATE, " + ((out - last(meter)) ** 2).mean()"),
+        ("", UPDATE, " + ((out - getattr(meter, 'outs')[-1]) ** 2).mean()"),
+        ("", UPDATE, " + out.mean() * meter.outs[-1].mean()"),
+        (GETTER, UPDATE, " + ((out - meter.last()) ** 2).mean()"),
+        (DECORATED, UPDATE, " + ((out - meter.last) ** 2).mean()"),
+        (PENALTY, UPDATE, " + meter.penalty()"),
+        (ADDS, f"{UPDATE}; meter.add(out)", ""),
+        (ENTRY, UPDATE, " + (out - meter[-1]).pow(2).mean()"),
+        ("", "with torch.no_grad(): meter.update(out, y)", ""),
+        ("", "meter.outs.append(out.detach()); meter.ys.append(y)", ""),
+    ],
+)
+def test_an_object_of_which_samples_come_out_is_refused(more: str, call: str, used: str) -> None:
+    assert is_refused(of_keeper(more, call, used))
+
+
+@pytest.mark.parametrize("more", ["y.mul_(2)", "-    def halve(self):\n-        self.outs[-1].mul_(0.5)"])
+def test_an_object_that_may_change_what_it_has_put_in_a_list(more: str) -> None:
+    found = reasons(of_keeper(more, f"{UPDATE}; meter.halve()" if "halve" in more else UPDATE))
+    assert any("would be done with a copy of it" in each for each in found)
+
+
+LISTS = """\
+import numpy as np
+
+
+def rates(trues, guesses):
+    trues, guesses = np.array(trues), np.array(guesses)
+    return max((guesses[trues == each] == each).mean() for each in np.unique(trues))
+
+
+for epoch in range(2):
+    trues, guesses = [], []
+    for x, y in train_loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        trues.extend(y.numpy())
+        guesses.extend(out.argmax(1).numpy())
+    print(rates(trues, guesses))
+    trues, guesses = [], []
+    for x, y in test_loader:
+        trues.extend(y.numpy())
+        guesses.extend(model(x).argmax(1).numpy())
+    print(rates(trues, guesses))
+"""
+
+
+def test_lists_of_samples_are_brought_together_where_training_gives_them() -> None:
+    found = followed(LISTS)
+    rows = {node for node, each in found.found.reductions.items() if {one.kind for one in each} == {"rows"}}
+    assert {ast.unparse(node) for node in rows} == {"trues", "guesses"} and not found.problems
+    assert all(isinstance(found.found.scripts[node].scope(node), ast.Module) for node in rows)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["trues.append(0)", "kept = trues; kept.clear()", "np.random.shuffle(trues)", "trues.sort()", "trues[0] = 1"],
+)
+def test_a_function_that_may_change_its_lists_is_refused(line: str) -> None:
+    head, rest = LISTS.split("    trues, guesses = np.array", 1)
+    assert reasons(f"{head}    {line}\n    trues, guesses = np.array{rest}")
