@@ -111,14 +111,48 @@ def _added(script: Script, name: ast.Name) -> ast.expr | None:
 def written_entries(script: Script, node: ast.expr) -> dict[str, ast.expr] | None:
     """The entries of a dict display or a call of dict by their keys; None where the source does not say them."""
     if isinstance(node, ast.Dict):
-        if not all(isinstance(key, ast.Constant) for key in node.keys):
+        pairs = [*zip(node.keys, node.values, strict=True)]
+        known = {key: str(key.value) for key in node.keys if isinstance(key, ast.Constant)}
+        if not all(key in known or (key is None and _says_how(script, value)) for key, value in pairs):
             return None
-        pairs = zip(node.keys, node.values, strict=True)
-        return {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
+        return {known[key]: value for key, value in pairs if key in known}
     if isinstance(node, ast.Call) and script.qualified(node.func) == "dict" and not node.args:
         named = {word.arg: word.value for word in node.keywords if word.arg is not None}
         return named if len(named) == len(node.keywords) else None
     return None
+
+
+def _says_how(script: Script, node: ast.expr) -> bool:
+    """Whether a dictionary is what a function of the file gives back that gives dictionaries alone, and these say
+    nothing but how samples are loaded: `**worker_options(workers)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    made = [each for each in script.tree.body if isinstance(each, ast.FunctionDef) and each.name == node.func.id]
+    if len(made) != 1 or made[0].decorator_list or _times_bound(script, node.func.id) != 1:
+        return False
+    inside = [each for each in ast.walk(made[0]) if script.scope(each) is made[0]]
+    given = [each.value for each in inside if isinstance(each, ast.Return)]
+    alone = not any(isinstance(each, ast.Yield | ast.YieldFrom | ast.Await) for each in inside)
+    return alone and bool(given) and all(isinstance(each, ast.Dict) and _keys(each) <= _HOW for each in given)
+
+
+def _keys(node: ast.Dict) -> set[object]:
+    return {key.value if isinstance(key, ast.Constant) else None for key in node.keys}
+
+
+def _times_bound(script: Script, name: str) -> int:
+    """How often anything in a file may give a name a value, in whichever scope; imports of all names count, too."""
+    found = 0
+    for node in script.nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
+            found += node.name == name
+        elif isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            found += (node.id if isinstance(node, ast.Name) else node.attr) == name
+        elif isinstance(node, ast.arg):
+            found += node.arg == name
+        elif isinstance(node, ast.alias):
+            found += node.name == "*" or (node.asname or node.name.partition(".")[0]) == name
+    return found
 
 
 def drops_last(script: Script, call: ast.Call) -> bool | None:

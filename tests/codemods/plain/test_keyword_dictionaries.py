@@ -220,3 +220,40 @@ def test_options_that_there_are_only_with_a_gpu(others: str) -> None:
 def test_options_that_there_may_be_none_of(chosen: str) -> None:
     lines = f"use_gpu = torch.cuda.is_available()\noptions = {chosen}\n{WHOLE}"
     assert refusals(plain(with_loaders(lines + "others = DataLoader(test_set, **options)\n"), "cuda"))
+
+
+WORKERS = """\
+def workers(count):
+    if count < 1:
+        return {}
+    return {"persistent_workers": True, "prefetch_factor": 2}
+
+
+"""
+
+
+def test_what_says_how_samples_are_loaded_may_be_hidden() -> None:
+    result = plain(WORKERS + with_loaders(f"options = {{'batch_size': 8, **workers(2)}}\n{TRAINS}"))
+    assert not refusals(result)
+    assert "options = {'batch_size': 8 // dist.get_world_size(), **workers(2)}" in result.code
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        WORKERS.replace('"prefetch_factor": 2', '"batch_size": 4'),
+        WORKERS.replace("return {}", "return other"),
+        WORKERS.replace("return {}", "return {'drop_last': True}"),
+        WORKERS.replace("return {}", "return {**workers(1)}"),
+        WORKERS + "workers = dict\n",
+        WORKERS + "from options import workers\n",
+        WORKERS + "from options import *\n",
+        "class Config:\n    def workers(self):\n        return {}\n\n\n" + WORKERS,
+        "from options import workers\n\n\nclass Config:\n    def workers(self):\n        return {}\n\n\n",
+        "try:\n    from options import workers\nexcept ImportError:\n    def workers(count):\n        return {}\n\n\n",
+        "import functools\n\n\n@functools.cache\n" + WORKERS,
+        WORKERS.replace("count < 1", "count < 1 or (yield)"),
+    ],
+)
+def test_what_may_say_more_is_refused(changed: str) -> None:
+    assert refusals(plain(changed + with_loaders(f"options = {{'batch_size': 8, **workers(2)}}\n{TRAINS}")))

@@ -76,3 +76,47 @@ def test_rows_of_both_are_not_brought_together(before: str, inside: str, behind:
 )
 def test_what_belongs_to_one_phase_is(before: str, inside: str, behind: str, shown: str) -> None:
     assert not mixed(before, inside, behind, shown)
+
+
+BAR = """\
+import torch
+import torch.nn.functional as F
+from sklearn.metrics import f1_score
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+
+from data import test_set, train_set
+
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def run(loader, optimizer=None):
+    labels = []
+    bar = tqdm(loader)
+    for x, y in bar:
+        loss = F.cross_entropy(model(x), y)
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        bar.set_postfix(loss=loss.item())
+        labels.extend(y.tolist())
+    print(f1_score(labels, labels))
+
+
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=12)
+for epoch in range(2):
+    run(train_loader, optimizer)
+    run(test_loader)
+"""
+
+
+def test_a_bar_that_goes_through_a_loader_is_asked_by_it() -> None:
+    result = plain(BAR)
+    assert not refusals(result)
+    assert "    is_divided = isinstance(loader.sampler, DistributedSampler)\n    for x, y in bar:" in result.code
+    assert "f1_score(whole_batch(labels) if is_divided else labels" in result.code
+    assert refusals(plain(BAR.replace("    for x, y in bar:", "    loader = None\n    for x, y in bar:")))
+    assert refusals(plain(BAR.replace("    for x, y in bar:", "    bar = bar or tqdm(loader)\n    for x, y in bar:")))

@@ -121,3 +121,30 @@ def test_two_of_a_kind_are_refused_by_one_name(other: str) -> None:
     """Which of them leaves targets out, or weighs them, is not seen where they are called."""
     makes = f"criterion = nn.CrossEntropyLoss(ignore_index=2) if len(__file__) > 3 else {other}\n"
     assert refusals(plain(HEAD + makes + LOOP.format(loss=CALL, step="optimizer.step()")))
+
+
+def test_a_loss_that_is_called_by_its_forward() -> None:
+    result = plain(with_criterion("ignore_index=0", "criterion.forward(model(x), y)"))
+    assert not refusals(result)
+    assert "criterion.forward(ddp_model(x), y) / mean_over_ranks((y != criterion.ignore_index).sum())" in result.code
+    after = "print(criterion(torch.rand(2, 3), torch.tensor([1, 2])))\n"  # it would become a sum
+    assert refusals(plain(with_criterion("ignore_index=0", "criterion.forward(model(x), y)", after=after)))
+
+
+@pytest.mark.parametrize("call", ["criterion", "criterion.forward"])
+@pytest.mark.parametrize(
+    "after",
+    [
+        "measure = criterion.forward\nprint(measure(torch.rand(2, 3), torch.tensor([1, 2])))\n",
+        "print(*map(criterion.forward, [torch.rand(2, 3)], [torch.tensor([1, 2])]))\n",
+        "other = criterion\nmeasure = other.forward\nprint(measure(torch.rand(2, 3), torch.tensor([1, 2])))\n",
+    ],
+)
+def test_a_forward_that_is_called_elsewhere(call: str, after: str) -> None:
+    """What it gives there would become a sum."""
+    assert refusals(plain(with_criterion("ignore_index=0", f"{call}(model(x), y)", after=after)))
+
+
+def test_a_forward_of_something_else() -> None:
+    after = "step = model.forward\n"
+    assert not refusals(plain(with_criterion("ignore_index=0", "criterion(model(x), y)", after=after)))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeGuard
 
-from ..bindings import names_in
+from ..bindings import bindings, names_in
 from ..loggers import is_recorded
 from ..script import Script
 from .by_name import ByName
@@ -101,8 +101,8 @@ class Loops(OneByOne, ByName, OwnRegions):
                 self.came(node, each, ways, self.backwards > before, frame)
 
     def goes_by(self, node: ast.AST, loaders: frozenset[Loader], frame: Frame) -> None:
-        """Note by which expressions a loop runs over its loaders."""
-        for each in ast.walk(node.iter) if isinstance(node, ast.For) else ():
+        """Note by which expressions a loop runs over its loaders, also `bar = tqdm(loader)` before it."""
+        for each in run_over_by(frame.script, node) if isinstance(node, ast.For) else ():
             if isinstance(each, ast.Name | ast.Attribute | ast.Subscript) and self.value(each, frame).things == loaders:
                 self.found.over.setdefault(each, set()).update(loaders)
 
@@ -190,7 +190,7 @@ class Loops(OneByOne, ByName, OwnRegions):
         """Note a pass over a training loader, and the loop over epochs that it is in."""
         if self.status.get(loader) != "training":
             return
-        here = self.named(loader, frame)
+        here = self.named(loader, frame) or self.taken_out(loader, node, frame)
         place: Frame | None = frame
         turns: list[ast.AST] = []
         while place is not None:
@@ -236,6 +236,21 @@ class Loops(OneByOne, ByName, OwnRegions):
                 if self.holds(entry, loader):
                     return f"{name}.{attribute}"
         return ""
+
+    def taken_out(self, loader: Loader, loop: ast.AST, frame: Frame) -> str:
+        """The entry, `loaders["train"]`, that a loop goes through alone, of a dict or list whose keys are not known; ""
+        where it is taken otherwise."""
+        each = loop.iter if isinstance(loop, ast.For) else None
+        while isinstance(each, ast.Call) and len(each.args) > 0 and not isinstance(each.args[0], ast.Starred):
+            others = [*each.args[1:], *(word.value for word in each.keywords)]
+            if loader in self.loaders_within([self.value(other, frame) for other in others]):
+                return ""
+            each = each.args[0]
+        if not isinstance(each, ast.Subscript) or not isinstance(each.slice, ast.Constant):
+            return ""
+        held = self.value(each.value, frame) if isinstance(each.value, ast.Name | ast.Attribute) else SAME
+        plain = held.things and all(isinstance(thing, Items) for thing in held.things)
+        return ast.unparse(each) if plain and self.value(each, frame).things == {loader} else ""
 
     def holds(self, value: Value, thing: Loader | Module) -> bool:
         """Whether a value is a loader of training or a module, or another one in its place."""
@@ -441,6 +456,29 @@ class Loops(OneByOne, ByName, OwnRegions):
         if part in COLUMNS:
             return Value("rows", loaders, host=True)
         return Value("batch", loaders, batches=tuple(loaders))
+
+
+def run_over_by(script: Script, loop: ast.For) -> Iterator[ast.AST]:
+    """The parts of what a loop runs over, and of what it is made of before it in the same block, where they are still
+    the same: `bar = tqdm(loader)`."""
+    yield from ast.walk(loop.iter)
+    made = bindings(script, script.scope(loop)).get(loop.iter.id, []) if isinstance(loop.iter, ast.Name) else []
+    statement = script.parents[made[0]] if len(made) == 1 and isinstance(made[0], ast.Call) else None
+    block = getattr(script.parents[loop], "body", [])
+    if not isinstance(statement, ast.Assign) or len(statement.targets) > 1 or not {statement, loop} <= {*block}:
+        return
+    between = block[block.index(statement) : block.index(loop)]
+    stored = [each.id for part in between for each in ast.walk(part) if is_stored(each)]
+    if not isinstance(statement.targets[0], ast.Name) or stored.count(statement.targets[0].id) != 1:
+        return
+    for each in ast.walk(made[0]):  # an entry or attribute may change with any call
+        if (len(between) == 1 or isinstance(each, ast.Name)) and not names_in(each) & {*stored}:
+            yield each
+
+
+def is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    """Whether it is a name that gets a value."""
+    return isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
 
 
 def takes_each(node: ast.AST) -> TypeGuard[ast.For | ast.comprehension]:

@@ -64,14 +64,15 @@ def weighed(
     if weight is None and ignored is None and not _is_flat(target):
         return None  # targets may be probabilities, of which torch leaves none out
     left_out = ignores or ignored is not None
-    named = ast.unparse(node.func)
+    loss = loss_called(node)
+    named = ast.unparse(loss)
     if is_function:
         weights = ast.unparse(weight) if weight is not None else ""
         index = ast.unparse(ignored) if ignored is not None else "-100"
         simple = weight is None or isinstance(weight, ast.Name | ast.Attribute)
         if not simple or not (ignored is None or _is_index(ignored)):
             return None
-    elif isinstance(node.func, ast.Name | ast.Attribute):
+    elif isinstance(loss, ast.Name | ast.Attribute):
         weights, index = f"{named}.weight" if weight is not None else "", f"{named}.ignore_index"
     else:
         return None
@@ -79,6 +80,12 @@ def weighed(
     kept = f"{goal}[{goal} != {index}]" if left_out else goal
     count = f"{weights}[{kept}].sum()" if weights else f"({goal} != {index}).sum()"
     return Weighed(script, node, count, made)
+
+
+def loss_called(node: ast.Call) -> ast.expr:
+    """The loss that a call calls, `criterion(out, y)`, by its forward, too: `criterion.forward(out, y)`."""
+    by_forward = isinstance(node.func, ast.Attribute) and node.func.attr == "forward"
+    return node.func.value if by_forward else node.func  # type: ignore[attr-defined]
 
 
 def _options(made: ast.Call, before: int) -> dict[str, ast.expr] | None:

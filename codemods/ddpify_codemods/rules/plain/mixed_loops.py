@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 
 from ...facts.drawing_samplers import drawing_sampler
+from ...facts.flow.loops import run_over_by
 from ...facts.loaders import names_in
 from ...facts.script import Script
 from .words import program_of
@@ -35,7 +36,7 @@ def loader_of(script: Script, loop: ast.For) -> ast.expr | None:
         return None  # what it leaves may be read elsewhere
     if any(each.source is not None or drawing_sampler(each.script, each.call) is not None for each in trained):
         return None
-    for node in ast.walk(loop.iter):
+    for node in run_over_by(script, loop):
         if isinstance(node, ast.expr) and followed.found.over.get(node, set()) >= loaders and _is_plain(node):
             return node
     return None

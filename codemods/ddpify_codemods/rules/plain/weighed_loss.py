@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from ...facts.bindings import bindings
+from ...facts.bindings import arguments, bindings
 from ...facts.flow.own_losses import calls_its_own
-from ...facts.flow.weighing import Weighed
+from ...facts.flow.weighing import Weighed, loss_called
 from ...facts.script import Script
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -74,15 +74,15 @@ def _is_called_there_alone(script: Script, one: Weighed) -> bool:
     """Whether all calls of a loss are known, so that it may be a sum."""
     program = program_of(script)
     found = program.followed.found
-    if one.made in found.not_weighed:
+    name = _last(loss_called(one.node))
+    if one.made in found.not_weighed or (one.made is not one.node and _is_handed_on(program.scripts, name)):
         return False
-    name = _last(one.node.func)
-    named = [call for each in program.scripts for call in each.find(ast.Call) if _last(call.func) == name]
+    named = [call for each in program.scripts for call in each.find(ast.Call) if _last(loss_called(call)) == name]
     named = [call for call in named if call is not one.made or call is one.node]
     named = [call for call in named if not calls_its_own(program.scripts, call, one.made)]
     scope = one.script.scope(one.node)
     is_own = isinstance(scope, ast.FunctionDef) and name in bindings(one.script, scope)
-    if is_own and isinstance(one.node.func, ast.Name):  # of the function alone
+    if is_own and isinstance(loss_called(one.node), ast.Name):  # of the function alone
         named = [call for call in named if call in one.script.parents and one.script.scope(call) is scope]
         named = [call for call in named if _given(one.script, call, name) in (one.made, None)]
     return one.made is one.node or all(call in found.weighed for call in named)
@@ -105,7 +105,25 @@ def _given(script: Script, call: ast.Call, name: str) -> ast.expr | None:
     return None
 
 
-def _last(func: ast.expr) -> str:
+def _is_handed_on(scripts: Collection[Script], name: str) -> bool:
+    """Whether the forward of what may be a loss of a name is taken without being called there, `measure =
+    criterion.forward`."""
+    assigned = [each for script in scripts for each in script.find(ast.Assign)]
+    given = [each.targets for each in assigned if any(_last(one) == name for one in ast.walk(each.value))]
+    names = {name, *(_last(one) for targets in given for target in targets for one in ast.walk(target))}
+    for script in scripts:
+        called = {each.func for each in script.find(ast.Call)}
+        for each in script.find(ast.Attribute):
+            owner = each.value
+            if each.attr != "forward" or each in called:
+                continue
+            is_given = isinstance(owner, ast.Name) and owner.id in arguments(script.scope(each)) - {"self"}
+            if is_given or not isinstance(owner, ast.Name | ast.Attribute) or _last(owner) in names:
+                return True
+    return False
+
+
+def _last(func: ast.AST) -> str:
     return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 

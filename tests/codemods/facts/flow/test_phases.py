@@ -66,3 +66,35 @@ def test_loaders_that_are_made_for_phases(pairs: str) -> None:
     result = plain(f"{head}{names_first}\nloaders = {{phase: {made} for {names} in {pairs}}}\n{rest}")
     assert not refusals(result)
     assert 'loaders["train"].sampler.set_epoch(epoch)' in result.code
+
+
+OF_KEYS = (
+    HEAD[: HEAD.index("train_loader")]
+    + """\
+import json
+
+sets = {name: train_set for name in json.load(open("names.json"))}
+loaders = {name: DataLoader(sets[name], batch_size=8, shuffle=True) for name in sets}
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in LOADER:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+)
+
+
+def test_an_entry_of_a_dict_whose_keys_are_not_known_tells_its_sampler_the_epoch() -> None:
+    result = plain(OF_KEYS.replace("LOADER", 'loaders["train"]'))
+    assert not refusals(result)
+    assert "loaders['train'].sampler.set_epoch(loaders['train'].sampler.epoch + 1)" in result.code
+
+
+@pytest.mark.parametrize(
+    "over", ['loaders["a"] if epoch else loaders["b"]', 'loaders[f"{epoch}"]', "loaders[model.name]"]
+)
+def test_an_entry_that_is_one_of_several_is_refused(over: str) -> None:
+    assert refusals(plain(OF_KEYS.replace("LOADER", over)))
