@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from ..effects import effects
 from ..script import Script
 
 GOES_ON = "a rank that goes on after an exception leaves the others waiting in their backward pass"
 ENDS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
+_MEMORY = frozenset({"torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError", "MemoryError"})
+_ANY = frozenset({"Exception", "RuntimeError"})
+
+
+@dataclass(eq=False)
+class Trying:
+    """The body of a `try` that is being followed.
+
+    loops: how many loops over batches are around it. in_batch: whether it trains on a batch of one of those. raises:
+    whether the program raises an exception of its own in it.
+    """
+
+    loops: int
+    in_batch: bool = False
+    raises: bool = False
 
 
 def stops(script: Script, handler: ast.ExceptHandler) -> bool:
@@ -16,9 +34,76 @@ def stops(script: Script, handler: ast.ExceptHandler) -> bool:
     return asked or _end(script, handler.body, leaves=False)
 
 
+def suppresses(script: Script, manager: ast.expr) -> bool:
+    """Whether `with` goes on after exceptions, but for an end that a person asks for: `contextlib.suppress(…)`."""
+    if not isinstance(manager, ast.Call) or script.qualified(manager.func) != "contextlib.suppress":
+        return False
+    return any(ast.unparse(each) != "KeyboardInterrupt" for each in manager.args)
+
+
+def can_end(script: Script, handler: ast.ExceptHandler, around: ast.Try, body: Trying) -> bool:
+    """Whether the exception of a handler can end the run in its stead, since nothing that the program means to do needs
+    it: memory that is not enough; or any error that ends a training, of which none is the program's own."""
+    if around.finalbody or not isinstance(around, ast.Try):
+        return False  # the rank that raises does that first, and the others are not there
+    inside = {*ast.walk(handler)}
+    if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(around)):
+        return False
+    if any(call in inside for call in effects(script)):
+        return False  # it saves what there is
+    if not body.in_batch and _ends_with_success(script, around):
+        return False
+    return _is_of_memory(script, handler) or (
+        _is_of(script, handler, _ANY | _MEMORY) and not body.in_batch and not body.raises
+    )
+
+
+def asks_for_next(visits: Mapping[ast.Call, tuple[int, int]], since: int) -> bool:
+    """Whether calls that were followed since then raise as others return: `next(batches)`, `sys.exit()`."""
+    return any(
+        (isinstance(call.func, ast.Name) and call.func.id == "next" and len(call.args) == 1)
+        or ast.unparse(call.func) in ENDS
+        for call, (_, last) in visits.items()
+        if last >= since
+    )
+
+
 def leaves_loop(script: Script, handler: ast.ExceptHandler) -> bool:
     """Whether a handler leaves the loop, or the function, in any case."""
     return _end(script, handler.body, leaves=True)
+
+
+def _is_of(script: Script, handler: ast.ExceptHandler, names: frozenset[str]) -> bool:
+    """Whether all that a handler takes has one of some names."""
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return all(each is not None and script.qualified(each) in names - script.defined for each in types)
+
+
+def _is_of_memory(script: Script, handler: ast.ExceptHandler) -> bool:
+    """Whether a handler takes that memory is not enough, and raises all else again."""
+    if _is_of(script, handler, _MEMORY):
+        return True
+    for place, part in enumerate(handler.body):
+        if isinstance(part, ast.If) and "memory" in ast.unparse(part.test).lower():
+            asks = [*ast.walk(part.test)]
+            is_other = any(isinstance(each, ast.NotIn | ast.Not) for each in asks)
+            if any(isinstance(each, ast.BoolOp) for each in asks):
+                return False
+            other = part.body if is_other else part.orelse or handler.body[place + 1 :]
+            return _is_of(script, handler, _ANY | _MEMORY) and bool(other) and _end(script, other, leaves=False)
+    return False
+
+
+def _ends_with_success(script: Script, node: ast.Try) -> bool:
+    """Whether a loop tries something until it goes well: smaller batches, until memory is enough."""
+    for parent in script.ancestors(node):
+        if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
+            return any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(node))
+        if isinstance(parent, ast.While):
+            return True
+        if isinstance(parent, ast.For | ast.AsyncFor):
+            return any(isinstance(each, ast.Break | ast.Return) for part in parent.body for each in ast.walk(part))
+    return False
 
 
 def _end(script: Script, body: list[ast.stmt], leaves: bool) -> bool:

@@ -12,6 +12,7 @@ from .collate_parts import Part
 from .factories import Calls
 from .frames import ByNext, FlowFacts, Frame, Freeze, Joined, Lengths, Problem
 from .gradients import Gradients
+from .handlers import Trying
 from .own_networks import hands_over_networks, has_networks
 from .values import (
     Class,
@@ -119,6 +120,8 @@ class State:
         self.evaluation_sites, self.of_all, self.backwards = evaluated, of_all, 0
         self.found = FlowFacts()
         self.contexts: list[Context] = []
+        self.trying: list[Trying] = []
+        self.ended = 0  # how often a handler was come to that ends the run
         self.over_phases: set[ast.For] = set()
         self.awaited: list[ast.expr] = []  # what loops run over, if it is a call of a generator
         self.consumers: list[Consumer] = []  # loops over the generators that are being followed

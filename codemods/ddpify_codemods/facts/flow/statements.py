@@ -15,7 +15,7 @@ from .calls import is_without_gradients
 from .exhaustive import may_leave
 from .frames import Frame
 from .generators import Generators
-from .handlers import GOES_ON, is_repeated, leaves_loop, stops
+from .handlers import GOES_ON, Trying, asks_for_next, can_end, is_repeated, leaves_loop, stops, suppresses
 from .held_values import additive
 from .kept_between_turns import kept_between_turns
 from .operations import runs_over_samples
@@ -332,7 +332,10 @@ class Follower(Generators):
             entered = self.own_method(value, "__enter__", item.context_expr, [], frame)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, value if entered is None else entered, frame)
+        steps = self.backwards
         self.block(node.body, frame)
+        if self.backwards > steps and any(suppresses(frame.script, item.context_expr) for item in node.items):
+            self.problem(frame, node, GOES_ON)
         for value in values:
             self.own_method(value, "__exit__", node, [SAME] * 3, frame)
         for item in node.items:
@@ -359,32 +362,61 @@ class Follower(Generators):
 
     def do_try(self, node: ast.Try, frame: Frame) -> None:
         before, gradients, steps = dict(frame.names), self.gradients, self.backwards
+        body, since, ended = Trying(self.loops_over_batches()), self.work, self.ended
+        self.trying.append(body)
         with self.keeping(before):
             self.block(node.body, frame)
-        trained = self.backwards > steps
+        self.trying.pop()
+        body.raises = body.raises or asks_for_next(self.found.visits, since)
+        trained, raised_again = self.backwards > steps, self.ended > ended
         for handler in node.handlers:
             steps = self.backwards
-            first, body = frame.names, self.gradients
+            first, left = frame.names, self.gradients
             frame.names = {**before, **{name: value for name, value in first.items() if name not in before}}
-            self.gradients = body.or_else(gradients)
+            self.gradients = left.or_else(gradients)
             self.block(handler.body, frame)
-            repeated = is_repeated(frame.script, node) and not leaves_loop(frame.script, handler)
-            again = self.backwards > steps or repeated
+            again = self.backwards > steps or raised_again or self.is_tried_again(node, handler, frame)
             if trained and again and not stops(frame.script, handler):
-                self.problem(frame, node, GOES_ON)
-            self.gradients = self.gradients.or_else(body)
+                if can_end(frame.script, handler, node, body):
+                    self.found.ended[handler] = frame.script
+                    self.ended += 1
+                else:
+                    self.problem(frame, node, GOES_ON)
+            self.gradients = self.gradients.or_else(left)
             self.merge(frame, first, ends=leaves(node.body), other_ends=leaves(handler.body))
         self.block(node.orelse, frame)
         self.block(node.finalbody, frame)
 
     do_trystar = do_try
 
+    def is_tried_again(self, node: ast.Try, handler: ast.ExceptHandler, frame: Frame) -> bool:
+        """Whether a loop comes to a `try` again after an exception, or a backward pass stands in it itself."""
+        if is_repeated(frame.script, node) and not leaves_loop(frame.script, handler):
+            return True
+        here = (each for part in node.body for each in ast.walk(part))
+        if any(each in self.found.backwards for each in here):
+            return True
+        place = frame
+        while place.caller is not None and place.call is not None:
+            if place.call in place.caller.script.parents and is_repeated(place.caller.script, place.call):
+                return True
+            place = place.caller
+        return False
+
+    def raises(self) -> None:
+        """The program raises an exception of its own, which a `try` around may take."""
+        for each in self.trying:
+            each.raises = True
+
     def do_raise(self, node: ast.Raise, frame: Frame) -> None:
         """What the run ends with is computed before: `raise SystemExit(main())`."""
+        if node.exc is not None:
+            self.raises()
         if isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) == "SystemExit":
             self.value(node.exc, frame)
 
     def do_assert(self, node: ast.Assert, frame: Frame) -> None:
+        self.raises()
         self.asserts(node.test, False, frame, node)
 
     def do_delete(self, node: ast.Delete, frame: Frame) -> None:
