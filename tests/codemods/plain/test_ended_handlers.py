@@ -8,7 +8,7 @@ import pytest
 from ddpify_codemods import convert
 
 from tests.codemods.facts.flow.test_handlers import SCRIPT
-from tests.codemods.plain.test_followed import plain, refusals
+from tests.codemods.plain.test_followed import plain
 
 AGAIN = "try:\n    train(model, 12)\nexcept torch.cuda.OutOfMemoryError:\n    print('again')\n    train(model, 6)\n"
 RAISES = """\
@@ -39,8 +39,7 @@ def test_back_to_one_device() -> None:
     path = Path("train.py")
     code = plain(SCRIPT + AGAIN, "cuda").code
     assert convert({path: code}, "none")[path].code.endswith(AGAIN)
-    by_hand = code.replace("        raise  # the", "        print('several')\n        raise  # the")
-    assert (
-        refusals(convert({path: by_hand}, "none")[path])
-        or "print('several')" in convert({path: by_hand}, "none")[path].code
-    )
+    kept = convert(
+        {path: code.replace("        raise  # the", "        print('several')\n        raise  # the")}, "none"
+    )[path]
+    assert "    if 1 > 1:\n        print('several')\n        raise" in kept.code
