@@ -96,13 +96,15 @@ def _is_of_memory(script: Script, handler: ast.ExceptHandler) -> bool:
 
 def _ends_with_success(script: Script, node: ast.Try) -> bool:
     """Whether a loop tries something until it goes well: smaller batches, until memory is enough."""
+    gone_wrong = {each for handler in node.handlers for each in ast.walk(handler)}
     for parent in script.ancestors(node):
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
             return any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(node))
         if isinstance(parent, ast.While):
             return True
         if isinstance(parent, ast.For | ast.AsyncFor):
-            return any(isinstance(each, ast.Break | ast.Return) for part in parent.body for each in ast.walk(part))
+            inner = (each for part in parent.body for each in ast.walk(part) if each not in gone_wrong)
+            return any(isinstance(each, ast.Break | ast.Return) for each in inner)
     return False
 
 

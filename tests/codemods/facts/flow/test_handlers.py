@@ -83,6 +83,7 @@ for epoch in range(2):
         AGAIN.format("Exception as error", "train(model, 6)"),
         TRY.format("Exception as error", "continue"),
         TRY.format("RuntimeError as error", MEMORY.format("continue", "raise")),
+        TRY.format("KeyboardInterrupt", "break\n    except Exception:\n        print('one less')"),
         "def run(size):\n    try:\n        train(model, size)\n    except Exception:\n        print(size)\n\n\n"
         "for size in (12, 6):\n    run(size)\n",
         "try:\n    try:\n        train(model, 12)\n    except MemoryError:\n        train(model, 6)\n"
