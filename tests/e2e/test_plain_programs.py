@@ -49,36 +49,6 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
-    "the nearest of codes that each sample has, laid out by a tuple of sizes": """\
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Conv2d(1, 2, 3, padding=1)
-        self.codes = torch.nn.Embedding(3, 2)
-
-    def forward(self, x):
-        out = self.layer(x.view(len(x), 1, 2, 2))
-        n, c, height, width = out.shape
-        out = out.permute(0, 2, 3, 1)
-        out = out.reshape((out.size(0), -1, out.size(-1)))
-        nearest = torch.cdist(out, self.codes.weight[None, :].repeat((out.size(0), 1, 1))).argmin(-1)
-        codes = torch.index_select(self.codes.weight, 0, nearest.view(-1))
-        out = out.reshape((-1, out.size(-1)))
-        loss = torch.mean((codes - out.detach()) ** 2) + 0.2 * torch.mean((codes.detach() - out) ** 2)
-        return (out + (codes - out).detach()).reshape((n, height, width, c)).permute(0, 3, 1, 2), loss
-
-
-model = Net()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for epoch in range(2):
-    for x, y in DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True):
-        out, loss = model(x)
-        loss = loss + F.mse_loss(out.mean((1, 2, 3)), y.float())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        print(loss.item())
-""",
     "a run of mlflow that with begins": """\
 import contextlib
 import sys

@@ -87,8 +87,6 @@ def after_operation(
         return most([value, *others])
     if name in ("view", "reshape") and given and all(_is_number(each, len(given) > 1) for each in given):
         return len(given)
-    if name in ("view", "reshape") and len(given) == 1 and given[0].only(Items):
-        return of_sizes_given(given)
     if name == "flatten" and len(given) <= 1:  # from a dimension on, by whatever name
         start = dimension if isinstance(dimension, int) else given[0].constant if given else 0
         return start + 1 if isinstance(start, int) and start >= 0 else None

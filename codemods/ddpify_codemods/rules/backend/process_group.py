@@ -69,13 +69,8 @@ def _asks_for(given: ast.expr, target: Target) -> bool:
 
 def _named(script: Script, target: Target, given: ast.expr, skipped: frozenset[ast.AST]) -> Iterator[Edit | Finding]:
     names = [name for name in backend_names(script, given) if name not in skipped]
-    listed = [each for each in origins(script, given) if _is_listed(script, each)]
     known = [name for name in names if {part.split(":")[-1] for part in str(name.value).split(",")} <= backends()]
-    for member in listed:
-        name = _backend(script, target, script.qualified(member).rpartition(".")[2].lower())
-        if not script.qualified(member).endswith(f".{name.upper()}"):
-            yield Replace(member, f'"{name}"', f"join a group of {target.backend}", modules=target.modules)
-    if not known and not listed:
+    if not known:
         remedy = f'write init_process_group("{target.backend}")'
         yield Finding(RULE.id, "refused", given.lineno, "the backend of the process group is not known here", remedy)
     written = dict.fromkeys(choice_of_target(script, name) or name for name in known)
@@ -88,12 +83,6 @@ def _named(script: Script, target: Target, given: ast.expr, skipped: frozenset[a
         if not right:
             modules = (*target.modules, *(_DIST if target.plain_backend else ()))
             yield Replace(place, target.plain_backend or code, f"join a group of {target.backend}", modules=modules)
-
-
-def _is_listed(script: Script, node: ast.expr) -> bool:
-    """Whether a backend is named by what torch has for it, a string: `dist.Backend.NCCL`."""
-    name = script.qualified(node).removeprefix("torch.distributed.Backend.")
-    return name.lower() in backends() and name.isupper()
 
 
 def _is_right(script: Script, name: str, target: Target) -> bool:
