@@ -306,6 +306,10 @@ def test_a_run_that_with_begins(given: str, name: str, body: str) -> None:
         "with mlflow.start_run(run_name=str(torch.rand(1))):\n    print(1)\n",  # the others draw it, too
         "with mlflow.start_run(run_name=(name := 'a')):\n    print(name)\n",
         "run = mlflow.start_run()\nwith run:\n    print(1)\n",
+        "with mlflow.start_run():\n    mlflow.set_tag('id', mlflow.active_run().info.run_id)\n",
+        "with mlflow.start_run():\n    mlflow.set_tag('to', mlflow.get_artifact_uri())\n",
+        "from mlflow import last_active_run\nwith mlflow.start_run():\n    print(1)\n"
+        "mlflow.set_tag('id', last_active_run().info.run_id)\n",
         "import sqlite3\nwith sqlite3.connect('a') as data:\n    data.execute('insert into a')\n",
     ],
 )

@@ -25,6 +25,7 @@ from ...facts.effects import (
 from ...facts.header import is_in_group
 from ...facts.loggers import loggers
 from ...facts.on_rank_zero import made_on_rank_zero, searches
+from ...facts.reach import all_names
 from ...facts.same_file import is_ever_used, may_be_read_by, writes_a_file
 from ...facts.script import KEPT, Script
 from ...facts.standard_error import is_stderr
@@ -135,6 +136,13 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
     yield from _wait(script, call, words)
 
 
+# They give the run that there is, which the other ranks have not.
+_ASK_FOR_RUN = frozenset(
+    {"active_run", "last_active_run", "get_artifact_uri", "current_task", "get_last_run", "get_running_experiment"}
+    | {"get_global_experiment", "globals", "locals"}
+)
+
+
 def _is_only_entered(script: Script, call: ast.Call) -> bool:
     """Whether what records a run is begun by `with`, and nobody but rank 0 asks for it: `with mlflow.start_run():`."""
     item, statement = script.parents[call], script.statement(call)
@@ -142,6 +150,8 @@ def _is_only_entered(script: Script, call: ast.Call) -> bool:
         return False
     if not is_quiet(script, call) or any(isinstance(each, ast.NamedExpr) for each in ast.walk(call)):
         return False  # every rank has to compute what it is given
+    if any(name in _ASK_FOR_RUN for each in program_of(script).scripts for name in all_names(each)):
+        return False
     name = item.optional_vars
     if not isinstance(statement, ast.With) or not isinstance(name, ast.Name | None):
         return False
