@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
-from .words import REMEDY, is_here, program_of
+from .words import is_here, program_of
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -21,7 +21,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 "with several ranks this exception ends the run, in place of what the script does here; with one rank "
                 "it does where it comes out of a backward pass"
             )
-            remedy = f"none needed where it does not come; else {REMEDY}"
+            remedy = "begin such a run again with what it does not come with, as smaller batches, or run it on one rank"
             yield Finding(RULE.id, "warning", handler.lineno, message, remedy)
 
 
@@ -32,10 +32,10 @@ RULE = Rule(
 A script that goes on after an exception of its training, with less memory, the next batch or the next model, does so
 on one rank alone: the others wait for it in their backward pass, for ever (E4). With several ranks the exception ends
 the run, as an expert would have it. So do those of memory that is not enough, and any error (`Exception`,
-`RuntimeError`) around a whole training that raises none itself; one that the script means to come, `StopIteration` or
-a class of its own, errors of single batches, and what saves the state or tries until it goes well are refused
-(DDP610). With one rank the script goes on, unless the exception comes out of the backward pass itself:
-DistributedDataParallel, which it has left half done, then ends the run.""",
+`RuntimeError`) around a whole training, of a program that raises none in it itself; one that the script means to come,
+`StopIteration` or its own, errors of single batches and of files that are read, and what saves the state or tries until
+it goes well are refused (DDP610). With one rank the script goes on, unless the exception comes out of the backward pass
+itself: DistributedDataParallel, which it has left half done, then ends the run.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
