@@ -49,6 +49,37 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "a run of mlflow that with begins": """\
+import contextlib
+import sys
+import types
+
+sys.modules["mlflow"] = types.ModuleType("mlflow")
+sys.modules["mlflow"].start_run = lambda run_name: contextlib.closing(open(sys.modules["os"].devnull))
+sys.modules["mlflow"].log_metric = print
+import mlflow
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+with mlflow.start_run(run_name="line"):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        mlflow.log_metric("loss", loss.item())
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
+    "a training that would begin again where an error ends it": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    try:
+        train(model, optimizer, loader)
+    except torch.cuda.OutOfMemoryError:
+        train(model, optimizer, loader)
+    except RuntimeError as error:
+        print(error)
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
     "a criterion that is one of two": """\
 import sys
 
@@ -2272,6 +2303,41 @@ for epoch in range(2):
 def test_a_model_that_is_chosen_by_its_name(tmp_path: Path) -> None:
     """It makes use of a constant, of zeros for each sample, and of the class that its own is derived from."""
     trains_alike(HEAD.partition("model = torch")[0] + BY_NAME, 2, tmp_path)
+
+
+FAILS = """\
+import os
+
+
+def fails(model, size):
+    for step, (x, y) in enumerate(DataLoader(train_set, batch_size=size, shuffle=True)):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        if step == 1 and os.environ["RANK"] == os.environ["FAILS"]:
+            torch.empty(-1)
+        loss.backward()
+        optimizer.step()
+
+
+try:
+    fails(model, 12)
+except RuntimeError as error:
+    print("again", error)
+    train(model, optimizer, DataLoader(train_set, batch_size=6))
+"""
+
+
+@pytest.mark.parametrize("rank", ["1", pytest.param("0", marks=pytest.mark.nightly)])
+def test_an_error_of_one_rank_ends_the_run(rank: str, tmp_path: Path) -> None:
+    """It would train again, while the other waits for it in its backward pass."""
+    path = Path("train.py")
+    (tmp_path / "train.py").write_text(convert({path: HEAD + FAILS}, "cpu", style="plain")[path].code)
+    (tmp_path / "record").mkdir()
+    environment = processes.environment(tmp_path / "record", []) | {"FAILS": rank}
+    command = [sys.executable, *processes.torchrun(2), "train.py"]
+    status, out, said = processes.execute(command, tmp_path, environment, 120.0)
+    assert status == 1 and "again" not in out, said
+    assert "negative dimension" in said
 
 
 WINDOWS = """\

@@ -203,6 +203,15 @@ def is_for_others(script: Script, node: ast.AST) -> bool:
     )
 
 
+def ends_run(script: Script, node: ast.AST) -> bool:
+    """Whether a statement raises an exception again where other ranks wait: `if get_world_size() > 1: raise`."""
+    if not isinstance(node, ast.If) or node.orelse or [ast.unparse(each) for each in node.body] != ["raise"]:
+        return False
+    test = node.test
+    several = isinstance(test, ast.Compare) and is_world_size(script, test.left)
+    return several and ast.unparse(test).endswith(" > 1") and isinstance(script.parents[node], ast.ExceptHandler)
+
+
 def is_elif(script: Script, node: ast.If) -> bool:
     """Whether an `if` is written as `elif`, so that it is no statement by itself."""
     parent = script.parents[node]

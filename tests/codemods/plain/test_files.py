@@ -276,3 +276,50 @@ def _converted(after: str) -> str:
     result = plain(TRAINED.format(before="", each="", after=after))
     assert not refusals(result)
     return result.code
+
+
+NOBODY = "with mlflow.start_run({}) if dist.get_rank() == 0 else contextlib.nullcontext(){}:\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "body"),
+    [
+        ("", "", "mlflow.log_metric('total', total)"),
+        ("run_name=f'lr {0.1}'", "", "print(total)"),
+        ("", " as run", "mlflow.set_tag('id', run.info.run_id)"),
+    ],
+)
+def test_a_run_that_with_begins(given: str, name: str, body: str) -> None:
+    source = "import mlflow\n" + training(after=f"with mlflow.start_run({given}){name}:\n    {body}\n")
+    result = plain(source)
+    assert not refusals(result) and NOBODY.format(given, name) in result.code and "import contextlib\n" in result.code
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "with mlflow.start_run() as run:\n    print(run.info.run_id)\n",
+        "with mlflow.start_run() as run:\n    if run:\n        print(1)\n",
+        "with mlflow.start_run() as run:\n    def known(): return run.info\n    print(known())\n",
+        "with mlflow.start_run() as model.run:\n    print(1)\n",
+        "def begin():\n    global run\n    with mlflow.start_run() as run:\n        print(1)\nbegin()\n",
+        "with mlflow.start_run(run_name=str(torch.rand(1))):\n    print(1)\n",  # the others draw it, too
+        "with mlflow.start_run(run_name=(name := 'a')):\n    print(name)\n",
+        "run = mlflow.start_run()\nwith run:\n    print(1)\n",
+        "with mlflow.start_run():\n    mlflow.set_tag('id', mlflow.active_run().info.run_id)\n",
+        "with mlflow.start_run():\n    mlflow.set_tag('to', mlflow.get_artifact_uri())\n",
+        "from mlflow import last_active_run\nwith mlflow.start_run():\n    print(1)\n"
+        "mlflow.set_tag('id', last_active_run().info.run_id)\n",
+        "import sqlite3\nwith sqlite3.connect('a') as data:\n    data.execute('insert into a')\n",
+    ],
+)
+def test_a_run_that_all_ranks_ask_for(after: str) -> None:
+    assert refusals(plain("import mlflow\n" + training(after=after)))
+
+
+def test_a_number_that_a_run_is_given_is_brought_together_before() -> None:
+    begins = "with mlflow.start_run(run_name=f'{loss.item()}'):\n    print(1)\n"
+    result = plain("import mlflow\n" + training(after=begins))
+    assert not refusals(result) and "\nloss = mean_over_ranks(loss)\nwith mlflow" in result.code
+    inside = "optimizer.step()\n        " + begins.replace("\n    print", "\n            print")
+    assert refusals(plain("import mlflow\n" + training(step=inside)))

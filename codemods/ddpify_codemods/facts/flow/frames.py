@@ -273,7 +273,8 @@ class FlowFacts:
     in_use: the optimizers that take steps, or that a library gets.
     may_train: of a loop, the loaders of which it is not known whether it trains with them. passed_by: the statements
     that a known condition has passed by; come_to: those that another one, or the same at another time, may lead to.
-    by_apex: the calls that let apex.amp change models, and what makes these.
+    by_apex: the calls that let apex.amp change models, and what makes these. ended: the handlers of exceptions that end
+    the run in their stead, where other ranks wait.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -408,6 +409,7 @@ class FlowFacts:
     passed_by: set[ast.stmt] = field(default_factory=set)
     come_to: set[ast.stmt] = field(default_factory=set)
     by_apex: dict[ast.Call, set[ast.AST]] = field(default_factory=dict)
+    ended: dict[ast.ExceptHandler, Script] = field(default_factory=dict)
 
 
 def ancestors(script: Script, node: ast.AST, until: ast.AST) -> Iterator[ast.stmt]:

@@ -100,6 +100,10 @@ class Loops(OneByOne, ByName, OwnRegions):
             for each, ways in sites.items():
                 self.came(node, each, ways, self.backwards > before, frame)
 
+    def loops_over_batches(self) -> int:
+        """How many loops over batches are being followed."""
+        return sum(context.how != "rows" for context in self.contexts)
+
     def goes_by(self, node: ast.AST, loaders: frozenset[Loader], frame: Frame) -> None:
         """Note by which expressions a loop runs over its loaders, also `bar = tqdm(loader)` before it."""
         for each in run_over_by(frame.script, node) if isinstance(node, ast.For) else ():

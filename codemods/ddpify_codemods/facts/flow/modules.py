@@ -356,6 +356,9 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
             assert isinstance(thing, Method)
             loss = thing.owner
         self.backwards += 1
+        self.nothing_may_follow()
+        for each in self.trying:
+            each.in_batch |= self.loops_over_batches() <= each.loops
         self.found.scripts[node] = frame.script
         self.found.backwards.setdefault(node, set()).add(loss.kind)
         self.weighs(node, frame)

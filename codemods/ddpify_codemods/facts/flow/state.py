@@ -12,6 +12,7 @@ from .collate_parts import Part
 from .factories import Calls
 from .frames import ByNext, FlowFacts, Frame, Freeze, Joined, Lengths, Problem
 from .gradients import Gradients
+from .handlers import GOES_ON, Trying
 from .own_networks import hands_over_networks, has_networks
 from .values import (
     Class,
@@ -119,6 +120,10 @@ class State:
         self.evaluation_sites, self.of_all, self.backwards = evaluated, of_all, 0
         self.found = FlowFacts()
         self.contexts: list[Context] = []
+        self.trying: list[Trying] = []
+        self.ended = 0  # how often a handler was come to that ends the run
+        self.untrained: set[ast.Try] = set()  # what was come to, at a time, without a training
+        self.suppressed: list[tuple[Frame, ast.AST]] = []  # behind which nothing may train
         self.over_phases: set[ast.For] = set()
         self.awaited: list[ast.expr] = []  # what loops run over, if it is a call of a generator
         self.consumers: list[Consumer] = []  # loops over the generators that are being followed
@@ -284,6 +289,12 @@ class State:
 
     def problem(self, frame: Frame, node: ast.AST, reason: str, loaders: frozenset[Loader] = frozenset()) -> None:
         self.found.problems.append(Problem(frame.script, node, reason, loaders))
+
+    def nothing_may_follow(self) -> None:
+        """A training comes after one whose exceptions are suppressed."""
+        for frame, node in self.suppressed:
+            self.problem(frame, node, GOES_ON)
+        self.suppressed.clear()
 
     def name_of(self, node: ast.expr) -> str:
         return ast.unparse(node)

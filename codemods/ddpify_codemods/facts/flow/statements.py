@@ -15,12 +15,13 @@ from .calls import is_without_gradients
 from .exhaustive import may_leave
 from .frames import Frame
 from .generators import Generators
-from .handlers import GOES_ON, is_repeated, leaves_loop, stops
+from .handlers import GOES_ON, Trying, can_end, is_of_memory, is_repeated, leaves_loop, stops, suppresses
 from .held_values import additive
 from .kept_between_turns import kept_between_turns
 from .operations import runs_over_samples
 from .own_changes import changes_alone
 from .phases import has_loader, phases, written_down
+from .raised import raised_by, read_files
 from .truth import truth
 from .values import (
     COUPLES,
@@ -332,7 +333,12 @@ class Follower(Generators):
             entered = self.own_method(value, "__enter__", item.context_expr, [], frame)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, value if entered is None else entered, frame)
+        steps = self.backwards
         self.block(node.body, frame)
+        if self.backwards > steps and any(suppresses(frame.script, item.context_expr) for item in node.items):
+            self.suppressed.append((frame, node))
+            if is_repeated(frame.script, node) or self.is_called_again(frame):
+                self.nothing_may_follow()
         for value in values:
             self.own_method(value, "__exit__", node, [SAME] * 3, frame)
         for item in node.items:
@@ -359,32 +365,69 @@ class Follower(Generators):
 
     def do_try(self, node: ast.Try, frame: Frame) -> None:
         before, gradients, steps = dict(frame.names), self.gradients, self.backwards
+        body, since, ended = Trying(self.loops_over_batches()), self.work, self.ended
+        self.trying.append(body)
         with self.keeping(before):
             self.block(node.body, frame)
-        trained = self.backwards > steps
+        self.trying.pop()
+        trained, raised_again = self.backwards > steps, self.ended > ended
+        calls = [call for call, (_, last) in self.found.visits.items() if last > since]
+        body.raises |= raised_by(calls)
+        self.untrained |= set() if trained else {node}
+        body.reads = read_files(calls) or node in self.untrained
         for handler in node.handlers:
             steps = self.backwards
-            first, body = frame.names, self.gradients
+            first, left = frame.names, self.gradients
             frame.names = {**before, **{name: value for name, value in first.items() if name not in before}}
-            self.gradients = body.or_else(gradients)
+            self.gradients = left.or_else(gradients)
             self.block(handler.body, frame)
-            repeated = is_repeated(frame.script, node) and not leaves_loop(frame.script, handler)
-            again = self.backwards > steps or repeated
-            if trained and again and not stops(frame.script, handler):
-                self.problem(frame, node, GOES_ON)
-            self.gradients = self.gradients.or_else(body)
+            again = self.backwards > steps or raised_again or self.is_tried_again(node, handler, frame)
+            ends_other = handler in self.found.ended and not trained and not is_of_memory(frame.script, handler)
+            if ends_other or (trained and again and not stops(frame.script, handler)):
+                if not ends_other and can_end(frame.script, handler, node, body, self.scripts):
+                    self.found.ended[handler] = frame.script
+                    self.ended += 1
+                else:
+                    self.problem(frame, node, GOES_ON)
+            self.gradients = self.gradients.or_else(left)
             self.merge(frame, first, ends=leaves(node.body), other_ends=leaves(handler.body))
         self.block(node.orelse, frame)
         self.block(node.finalbody, frame)
 
     do_trystar = do_try
 
+    def is_tried_again(self, node: ast.Try, handler: ast.ExceptHandler, frame: Frame) -> bool:
+        """Whether a loop comes to a `try` again after an exception, or a backward pass stands in it itself."""
+        if is_repeated(frame.script, node) and not leaves_loop(frame.script, handler):
+            return True
+        here = (each for part in node.body for each in ast.walk(part))
+        return any(each in self.found.backwards for each in here) or self.is_called_again(frame)
+
+    def is_called_again(self, frame: Frame) -> bool:
+        """Whether a loop runs over one of the calls by which the program came to a function."""
+        place = frame
+        while place.caller is not None and place.call is not None:
+            if place.call in place.caller.script.parents and is_repeated(place.caller.script, place.call):
+                return True
+            place = place.caller
+        return False
+
+    def raises(self, name: str) -> None:
+        """The program raises an exception itself, which a `try` around may take."""
+        for each in self.trying:
+            each.raises.add(name)
+
     def do_raise(self, node: ast.Raise, frame: Frame) -> None:
         """What the run ends with is computed before: `raise SystemExit(main())`."""
+        if node.exc is not None:
+            error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            name = frame.script.qualified(error)
+            self.raises("" if name in frame.script.defined else name)
         if isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) == "SystemExit":
             self.value(node.exc, frame)
 
     def do_assert(self, node: ast.Assert, frame: Frame) -> None:
+        self.raises("AssertionError")
         self.asserts(node.test, False, frame, node)
 
     def do_delete(self, node: ast.Delete, frame: Frame) -> None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.plain_code import (
+    ends_run,
     is_call,
     is_elif,
     is_every_wth,
@@ -34,6 +35,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             asked.update(ast.walk(node.test))
             waits = all(is_statement(script, each, "barrier") for each in node.body)
             yield Delete(node, _WAITS) if waits else Unguard(node, _MESSAGE)
+        elif ends_run(script, node):
+            asked.update(ast.walk(node))
+            yield Delete(node, _WAITS)  # type: ignore[arg-type]
         elif is_stand_in(script, node):
             yield Delete(node, "the one process has the logger")  # type: ignore[arg-type]
         elif isinstance(node, ast.IfExp) and node not in asked and is_rank_0(script, node.test):

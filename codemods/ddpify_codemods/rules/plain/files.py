@@ -24,6 +24,8 @@ from ...facts.effects import (
 )
 from ...facts.header import is_in_group
 from ...facts.loggers import loggers
+from ...facts.on_rank_zero import made_on_rank_zero, searches
+from ...facts.reach import all_names
 from ...facts.same_file import is_ever_used, may_be_read_by, writes_a_file
 from ...facts.script import KEPT, Script
 from ...facts.standard_error import is_stderr
@@ -34,7 +36,7 @@ from ..exact import loads
 from ..lint.map_location import loads_anywhere
 from .disabled_runs import everywhere
 from .looked_first import waits_for_lookers
-from .rank_0_alone import given_to, puts_together, saved_to
+from .rank_0_alone import given_to, is_of_rank_0, puts_together, saved_to
 from .read_first import waits_for_readers
 from .words import REMEDY, is_quiet, load_device, program_of
 
@@ -102,6 +104,11 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
     if makes_folder(script, call):
         yield from _folder(script, call, name)
         return
+    if _is_only_entered(script, call):
+        code = f"{{}} if {words.is_rank_0} else contextlib.nullcontext()"
+        message = f"call {ast.unparse(call.func)} on rank 0"
+        yield Replace(call, code, message, modules=(*words.imports, "import contextlib"))
+        return
     if not isinstance(statement, ast.Expr) or statement.value is not call or statement in done:
         if name in _ASKS or only_asks(script, call):
             message = f"every rank calls {ast.unparse(call.func)}, since what it gives back is used"
@@ -127,6 +134,32 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
         return
     yield Guard(statement, words.is_rank_0, f"call {ast.unparse(call.func)} on rank 0", modules=words.imports)
     yield from _wait(script, call, words)
+
+
+# They give the run that there is, which the other ranks have not.
+_ASK_FOR_RUN = frozenset(
+    {"active_run", "last_active_run", "get_artifact_uri", "current_task", "get_last_run", "get_running_experiment"}
+    | {"get_global_experiment", "globals", "locals"}
+)
+
+
+def _is_only_entered(script: Script, call: ast.Call) -> bool:
+    """Whether what records a run is begun by `with`, and nobody but rank 0 asks for it: `with mlflow.start_run():`."""
+    item, statement = script.parents[call], script.statement(call)
+    if not isinstance(item, ast.withitem) or not made_on_rank_zero(script, call) or searches(script, call):
+        return False
+    if not is_quiet(script, call) or any(isinstance(each, ast.NamedExpr) for each in ast.walk(call)):
+        return False  # every rank has to compute what it is given
+    if any(name in _ASK_FOR_RUN for each in program_of(script).scripts for name in all_names(each)):
+        return False
+    name = item.optional_vars
+    if not isinstance(statement, ast.With) or not isinstance(name, ast.Name | None):
+        return False
+    uses = [each for each in script.find(ast.Name) if name is not None and each.id == name.id and each is not name]
+    shared = (each for each in script.find(ast.Global, ast.Nonlocal) if name is not None and name.id in each.names)
+    return not any(shared) and all(
+        is_of_rank_0(script, each) and script.scope(each) is script.scope(call) for each in uses
+    )
 
 
 def _null_path(script: Script) -> tuple[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from ...facts.flow.frames import FlowFacts
 from ...facts.flow.handlers import GOES_ON, stops
 from ...facts.flow.never_taken import never_taken
 from ...facts.reach import reached_code, run_alone
@@ -45,7 +46,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif call in runs - followed.found.backwards.keys():
             message = "this training step is not reached when the program is followed from its first line"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
-    yield from (each for each in _caught(script, set(followed.found.backwards)) if (each.line, GOES_ON) not in seen)
+    yield from (each for each in _caught(script, followed.found) if (each.line, GOES_ON) not in seen)
 
 
 def _backward_passes(script: Script) -> Iterator[ast.Call]:
@@ -126,11 +127,13 @@ def _closure(script: Script, call: ast.Call) -> Iterator[Finding]:
                 yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
 
 
-def _caught(script: Script, backwards: set[ast.Call]) -> Iterator[Finding]:
+def _caught(script: Script, found: FlowFacts) -> Iterator[Finding]:
     """An exception of one rank that the loop goes on after."""
-    for call in backwards:
+    for call in found.backwards:
         for parent in script.ancestors(call) if call in script.parents else ():
-            if isinstance(parent, ast.Try) and any(not stops(script, each) for each in parent.handlers):
+            if isinstance(parent, ast.Try) and any(
+                not stops(script, each) and each not in found.ended for each in parent.handlers
+            ):
                 remedy = "let the exception end the script, or " + REMEDY
                 yield Finding(RULE.id, "refused", parent.lineno, GOES_ON, remedy)
             if isinstance(parent, ast.FunctionDef | ast.Module):
