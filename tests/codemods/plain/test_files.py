@@ -276,3 +276,24 @@ def _converted(after: str) -> str:
     result = plain(TRAINED.format(before="", each="", after=after))
     assert not refusals(result)
     return result.code
+
+
+@pytest.mark.parametrize(
+    ("then", "handler"),
+    [("print('Created')", "pass"), ("print('Created')", "print('there')"), ("shutil.copy('a', 'runs')", "pass")],
+)
+def test_what_follows_a_new_folder_is_for_a_new_one(then: str, handler: str) -> None:
+    """With exist_ok=True, the text came in each epoch."""
+    text = f"    try:\n        os.makedirs('runs')\n        {then}\n    except OSError:\n        {handler}\n"
+    result = plain("import os\nimport shutil\n" + training(after=text))
+    assert not refusals(result) and "exist_ok" not in result.code
+    assert "        if dist.get_rank() == 0:\n            os.makedirs('runs')\n" in result.code
+    assert f"        {handler}\n    dist.barrier()\n" in result.code
+
+
+def test_what_all_ranks_do_behind_a_new_folder_is_refused() -> None:
+    text = "    try:\n        os.makedirs('runs')\n        first = epoch\n    except OSError:\n        pass\n"
+    assert refusals(plain("import os\n" + training(after=text)))
+    several = text.replace("first = epoch", "os.makedirs('logs')")
+    result = plain("import os\n" + training(after=several))
+    assert not refusals(result) and result.code.count("exist_ok=True") == 2

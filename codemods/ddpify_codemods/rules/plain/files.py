@@ -22,6 +22,7 @@ from ...facts.effects import (
     reads_and_writes,
     sample_code,
 )
+from ...facts.flow.unequal import comes_unequally
 from ...facts.header import is_in_group
 from ...facts.loggers import loggers
 from ...facts.same_file import is_ever_used, may_be_read_by, writes_a_file
@@ -33,6 +34,7 @@ from ...targets import Target
 from ..exact import loads
 from ..lint.map_location import loads_anywhere
 from .disabled_runs import everywhere
+from .logged import is_logged, prints
 from .looked_first import waits_for_lookers
 from .rank_0_alone import given_to, puts_together, saved_to
 from .read_first import waits_for_readers
@@ -100,7 +102,7 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
             yield from _wait(script, call, words)
         return
     if makes_folder(script, call):
-        yield from _folder(script, call, name)
+        yield from _folder(script, call, name, words)
         return
     if not isinstance(statement, ast.Expr) or statement.value is not call or statement in done:
         if name in _ASKS or only_asks(script, call):
@@ -193,7 +195,7 @@ def _computed(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | F
     yield Guard(script.statement(call), words.is_rank_0, message, modules=words.imports, named=tuple(named))
 
 
-def _folder(script: Script, call: ast.Call, name: str) -> Iterator[Edit | Finding]:
+def _folder(script: Script, call: ast.Call, name: str, words: Words) -> Iterator[Edit | Finding]:
     """Let a folder be there already: another rank may have been faster."""
     message = "the folder may be there: every rank makes it"
     around = next((each for each in script.ancestors(call) if isinstance(each, ast.Try)), None)
@@ -203,11 +205,46 @@ def _folder(script: Script, call: ast.Call, name: str) -> Iterator[Edit | Findin
         yield Finding(RULE.id, "refused", call.lineno, reason, f"look for it before, with os.path.exists, or {REMEDY}")
         return
     said = [word.value for word in call.keywords if word.arg == "exist_ok"]
-    if not said or ast.unparse(said[0]) == "False":
+    is_new = not said or ast.unparse(said[0]) == "False"
+    if around is not None and in_body and is_new and is_in_group(script, call) and not _is_missing(script, call):
+        then = [each for each in (*around.body, *around.orelse) if not _only_makes_folder(script, each)]
+        if then and all(map(_goes_on, around.handlers)):
+            yield from _new_folder(script, call, around, then, words)
+            return
+    if is_new:
         yield ChangeArgument(call, "exist_ok", "True", message, instead="exist_ok" if said else "")
     if name == "os.mkdir":
         assert isinstance(call.func, ast.Attribute | ast.Name)
         yield Replace(call.func, "os.makedirs", message, modules=("import os",))
+
+
+def _new_folder(
+    script: Script, call: ast.Call, around: ast.Try, then: list[ast.stmt], words: Words
+) -> Iterator[Edit | Finding]:
+    """Let rank 0 make a folder where what follows is for a new one: `try: os.makedirs(path); print("Created")`."""
+    statement, program = script.statement(call), program_of(script)
+    of_rank_0 = all(prints(script, each) or is_logged(script, each) for each in then)
+    unequal = comes_unequally(program.followed.found, program.followed.status, script, call)
+    if not of_rank_0 or statement not in around.body or unequal:
+        reason = "what is done where the folder is new would be done by a rank that finds it, too"
+        yield Finding(RULE.id, "refused", call.lineno, reason, f"look for it before, with os.path.exists, or {REMEDY}")
+        return
+    yield Guard(statement, words.is_rank_0, "make the folder on rank 0", modules=words.imports)
+    if statement is next(each for each in around.body if _only_makes_folder(script, each)):
+        yield Insert(around, words.barrier, "wait until the folder is there", "after", modules=words.imports)
+
+
+def _only_makes_folder(script: Script, statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Call) and makes_folder(script, value)
+
+
+def _goes_on(handler: ast.ExceptHandler) -> bool:
+    """Whether the program goes on behind a folder that is there already."""
+    caught = "" if handler.type is None else ast.unparse(handler.type)
+    catches = handler.type is None or re.search(r"FileExistsError|OSError|IOError|EnvironmentError|Exception", caught)
+    ends = any(isinstance(each, ast.Call) and last_name(each.func) == "exit" for each in ast.walk(handler))
+    return bool(catches) and not ends and all(isinstance(each, ast.Pass | ast.Expr) for each in handler.body)
 
 
 def _is_missing(script: Script, call: ast.Call) -> bool:

@@ -24,6 +24,13 @@ def is_logged(script: Script, statement: ast.stmt) -> bool:
     return is_method or any(call is statement.value for call in effects(script))
 
 
+def prints(script: Script, statement: ast.stmt) -> bool:
+    """Whether a statement only prints, which is seen of rank 0 alone."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    is_print = isinstance(call, ast.Call) and script.qualified(call.func) == "print"
+    return is_print and all(word.arg in ("sep", "end", "flush") for word in call.keywords)  # type: ignore[union-attr]
+
+
 def answers(script: Script) -> Iterator[ast.expr]:
     """What loggers that every rank has something in the place of are asked for, where rank 0 can send the answer."""
     found = program_of(script).followed.found
