@@ -145,6 +145,19 @@ def test_one_batch_of_all_samples_leaves_none_over(size: str, loader: str) -> No
     result = plain(head + LOOP.format(loss=CE, step="optimizer.step()"))
     assert not refusals(result) and f"-(-{size} // dist.get_world_size())" in result.code
     assert "shuffle=True, drop_last=True)" not in result.code  # of the sampler, which would leave out samples
+    said = next(each.message for each in result.findings if each.rule == "DDP611")
+    assert "is rounded up" in said and "rounded down" not in said and "up to W - 1 of them come twice" in said
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_one_batch_of_all_that_is_drawn_is_full_on_each_rank(drops: bool) -> None:
+    """Rounded up, 38 // 3 = 12 samples that are drawn for each rank were no batch of 13."""
+    line = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
+    sampler = "torch.utils.data.WeightedRandomSampler(torch.ones(64), 64)"
+    made = f"train_loader = DataLoader(train_set, batch_size=len(train_set), sampler={sampler}, drop_last={drops})\n"
+    result = plain(HEAD.replace(line, made) + LOOP.format(loss=CE, step="optimizer.step()"))
+    size = "batch_size=len(train_set) // dist" if drops else "batch_size=-(-len(train_set) // dist"
+    assert not refusals(result) and size in result.code
 
 
 def test_one_batch_of_all_samples_that_a_function_is_told_is_refused() -> None:

@@ -10,11 +10,11 @@ from ...facts.earlier_samples import by_earlier_samples
 from ...facts.flow.frames import Pass
 from ...facts.flow.options import in_other_order, options, shared_order, shown_of
 from ...facts.flow.own_sizes import batch_sizes
-from ...facts.flow.program import shuffle_distinguishes, told_by_key
+from ...facts.flow.program import Program, shuffle_distinguishes, told_by_key
 from ...facts.flow.small_batches import is_one
 from ...facts.flow.values import NOT_STACKED, Instance, Loader
 from ...facts.header import functions_place
-from ...facts.keyword_dictionaries import keyword_dictionary, may_say, said
+from ...facts.keyword_dictionaries import drops_last, keyword_dictionary, may_say, said
 from ...facts.known_sampler import known_sampler
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, order_of, says_no_sampler
 from ...facts.script import Script
@@ -71,7 +71,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words: Words) -> Iterator[Edit | Finding]:
-    whole_set = _is_whole_set(script, call, statuses, words)
+    whole_set = is_whole_batch(program_of(script), script, call, words)
     if whole_set is None:
         yield Finding(RULE.id, "refused", call.lineno, _WHOLE, f"write `batch_size=len(...)` in the call, or {REMEDY}")
         return
@@ -188,17 +188,18 @@ def _without_rest(script: Script, call: ast.Call) -> str:
     return "" if is_false else f", drop_last={code}"
 
 
-def _is_whole_set(script: Script, call: ast.Call, statuses: dict[Loader, str], words: Words) -> bool | None:
+def is_whole_batch(program: Program, script: Script, call: ast.Call, words: Words) -> bool | None:
     """Whether a loader's batch is all of its data set, of which a rank takes its share, rounded up; None where that may
     be so, and its call does not say it."""
-    program = program_of(script)
     if program.per_process or program.followed.found.full_batches:
         return False
     size = next(iter(batch_sizes(Loader(call, script))), None)
     dataset = [*call.args[:1], *(word.value for word in call.keywords if word.arg == "dataset")]
     if size is None or not dataset:
         return False
-    training = [each for each, status in statuses.items() if status == "training"]
+    if drawing_sampler(script, call) is not None and drops_last(script, call) is not False:
+        return False  # it may draw fewer, of which a rank's share is no full batch
+    training = [each for each, kind in program.followed.status.items() if each.call is call and kind == "training"]
     given = [each.given for each in training if each.given is not None]
     if is_whole_set(script, size, dataset[0]):
         return None if words.loader or size not in ast.walk(call) else True
