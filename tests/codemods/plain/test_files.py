@@ -323,3 +323,63 @@ def test_a_number_that_a_run_is_given_is_brought_together_before() -> None:
     assert not refusals(result) and "\nloss = mean_over_ranks(loss)\nwith mlflow" in result.code
     inside = "optimizer.step()\n        " + begins.replace("\n    print", "\n            print")
     assert refusals(plain("import mlflow\n" + training(step=inside)))
+
+
+@pytest.mark.parametrize(
+    ("then", "handler"),
+    [
+        ("print('Created')", "pass"),
+        ("print('Created')", "print('there')"),
+        ("logging.info('Created')", "pass"),
+        ("shutil.copy('a', 'runs')", "pass"),
+        ("log.info('Created')", "pass"),
+    ],
+)
+def test_what_follows_a_new_folder_is_for_a_new_one(then: str, handler: str) -> None:
+    """With exist_ok=True, the text came in each epoch."""
+    text = f"    try:\n        os.makedirs('runs')\n        {then}\n    except OSError:\n        {handler}\n"
+    result = plain("import os\nimport shutil\nimport logging\nlog = logging.getLogger()\n" + training(after=text))
+    assert not refusals(result) and "exist_ok" not in result.code
+    assert "        if dist.get_rank() == 0:\n            os.makedirs('runs')\n" in result.code
+    assert f"        {handler}\n    dist.barrier()\n" in result.code
+
+
+def test_what_all_ranks_do_behind_a_new_folder_is_refused() -> None:
+    text = "    try:\n        os.makedirs('runs')\n        first = epoch\n    except OSError:\n        pass\n"
+    assert refusals(plain("import os\n" + training(after=text)))
+    several = text.replace("first = epoch", "os.makedirs('logs')")
+    result = plain("import os\n" + training(after=several))
+    assert not refusals(result) and result.code.count("exist_ok=True") == 2
+
+
+@pytest.mark.parametrize(
+    ("then", "handler"),
+    [
+        ("print('Created')", "found.append(epoch)"),
+        ("print('Created')", "optimizer.param_groups[0].update(lr=0.001)"),
+        ("print('Created')", "quit()"),
+        ("print('Created')", "shutil.rmtree('runs')"),
+        ("print('Created')", "os._exit(0)"),
+        ("print('Created')", "print(loss.item())"),
+        ("print('Created', found.pop())", "pass"),
+    ],
+)
+def test_more_than_to_say_that_a_folder_is_there_is_refused(then: str, handler: str) -> None:
+    text = f"    try:\n        os.makedirs('runs')\n        {then}\n    except OSError:\n        {handler}\n"
+    assert refusals(plain("import os\nimport shutil\nfound = []\n" + training(after=text)))
+
+
+@pytest.mark.parametrize("body", ["path = 'runs'\n        os.makedirs(path)", "os.makedirs('runs')\n        pass"])
+def test_nothing_for_a_new_folder_behind_it_lets_all_ranks_make_it(body: str) -> None:
+    text = f"    try:\n        {body}\n    except OSError:\n        pass\n"
+    result = plain("import os\n" + training(after=text))
+    assert not refusals(result) and "exist_ok=True" in result.code
+
+
+@pytest.mark.parametrize("given", ["make", "lambda: make()"])
+def test_ranks_do_not_wait_for_a_folder_in_a_function_that_is_handed_on(given: str) -> None:
+    """At the end of a run there is no group."""
+    made = "import atexit\nimport os\ndef make():\n    try:\n        os.makedirs('runs')\n        print('Created')\n"
+    made += f"    except OSError:\n        pass\natexit.register({given})\n"
+    result = plain(made + training())
+    assert not refusals(result) and "exist_ok=True" in result.code and "dist.barrier()" not in result.code

@@ -224,3 +224,14 @@ def test_samples_of_several_sizes_end_the_run_where_they_may_be_none_of_a_batch(
     assert any("have to be of one size" in each.message for each in result.findings) is checked
     back = convert({path: result.code}, "none")[path].code
     assert "whole_batch" not in back and f"print({shows})" in back
+
+
+@pytest.mark.parametrize(
+    ("then", "gathers"), [("print(first)", False), ("print(first)\n    if first > 1: break", True)]
+)
+def test_the_first_sample_in_a_variable_that_is_printed_is_that_of_rank_0(then: str, gathers: bool) -> None:
+    body = f"first = x[0].sum()\n{then}".replace("\n    ", "\n").replace("\n", "\n            ")
+    lines = training(step=body).partition("for epoch")
+    inside = "".join(lines[1:]).replace("\n            ", "\n        ").replace("\n", "\n    ")
+    code = plain(f"{lines[0]}def main():\n    {inside}\nmain()\n").code
+    assert ("whole_batch(x)[0]" in code) is gathers

@@ -125,3 +125,45 @@ for phase in ["train", "val"]:
         result = plain(head + phases + loop)
         assert not refusals(result)
         assert 'batch_size=8 // dist.get_world_size() if phase == "train" else 8' in result.code
+
+
+@pytest.mark.parametrize(
+    ("size", "loader"),
+    [
+        ("len(train_set)", "DataLoader(train_set, batch_size={}, shuffle=True)"),
+        ("len(train_set)", "DataLoader(train_set, {}, True, drop_last=True)"),
+        ("n", "DataLoader(train_set, batch_size={})"),
+        ("x_all.shape[0]", "DataLoader(train_set, batch_size={}, shuffle=True)"),
+    ],
+)
+def test_one_batch_of_all_samples_leaves_none_over(size: str, loader: str) -> None:
+    """38 // 3 = 12 of 13 samples for each rank made a second batch of one, or left samples out."""
+    made = "n = len(train_set)\ntrain_loader = " + loader.format(size) + "\n"
+    head = HEAD.replace("train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n", made)
+    head = head.replace("TensorDataset(torch.rand(64, 4)", "TensorDataset(x_all", 1)
+    head = head.replace("train_set =", "x_all = torch.rand(38, 4)\ntrain_set =", 1).replace("(3, (64,))", "(3, (38,))")
+    result = plain(head + LOOP.format(loss=CE, step="optimizer.step()"))
+    assert not refusals(result) and f"-(-{size} // dist.get_world_size())" in result.code
+    assert "shuffle=True, drop_last=True)" not in result.code  # of the sampler, which would leave out samples
+    said = next(each.message for each in result.findings if each.rule == "DDP611")
+    assert "is rounded up" in said and "rounded down" not in said and "up to W - 1 of them come twice" in said
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_one_batch_of_all_that_is_drawn_is_full_on_each_rank(drops: bool) -> None:
+    """Rounded up, 38 // 3 = 12 samples that are drawn for each rank were no batch of 13."""
+    line = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
+    sampler = "torch.utils.data.WeightedRandomSampler(torch.ones(64), 64)"
+    made = f"train_loader = DataLoader(train_set, batch_size=len(train_set), sampler={sampler}, drop_last={drops})\n"
+    result = plain(HEAD.replace(line, made) + LOOP.format(loss=CE, step="optimizer.step()"))
+    size = "batch_size=len(train_set) // dist" if drops else "batch_size=-(-len(train_set) // dist"
+    assert not refusals(result) and size in result.code
+
+
+def test_one_batch_of_all_samples_that_a_function_is_told_is_refused() -> None:
+    made = "def load(data, size):\n    return DataLoader(data, batch_size=size, shuffle=True)\n"
+    made += "train_loader = load(train_set, {})\n"
+    line = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
+    loop = LOOP.format(loss=CE, step="optimizer.step()")
+    assert refusals(plain(HEAD.replace(line, made.format("len(train_set)")) + loop))
+    assert not refusals(plain(HEAD.replace(line, made.format("8")) + loop))

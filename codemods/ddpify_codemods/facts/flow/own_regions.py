@@ -21,6 +21,7 @@ from .values import DRAWN, Items, Module, Value
 
 _APART = "it is read where each rank goes its own way, by numbers that it has drawn"
 _LOOPS = (ast.For, ast.While)
+_FILLS = (ast.If, ast.Assign, ast.AugAssign, ast.Expr, ast.Pass)
 
 _FILLED = frozenset(
     f"{library}.{name}"
@@ -61,6 +62,19 @@ class OwnRegions(OwnDecisions):
             return False
         begun = ast.unparse(node.left)  # type: ignore[attr-defined]
         return [ast.unparse(each) for each in body.targets] == [begun] and ast.unparse(node) == f"{begun} is None"
+
+    def fills_own(self, node: ast.expr, value: Value, frame: Frame) -> bool:
+        """Whether a branch only fills what the function has made, by keys that are drawn: `if p in seen: seen[p] += 1`.
+        What one rank has counted by its own keys, another one's answer does not fit."""
+        region = frame.script.parents[node]
+        if not isinstance(region, ast.If) or not is_drawn(value) or frame.node is frame.script.tree:
+            return False
+        given = parameters_of(frame.node) if isinstance(frame.node, FUNCTIONS) else set()
+        changed = [*changed_names(region)]
+        fills = any(in_place for _, in_place in changed)
+        own = all(frame.owner(name.id) is frame and not (at and name.id in given) for name, at in changed)
+        parts = (each for each in ast.walk(region) if isinstance(each, ast.stmt))
+        return fills and own and all(isinstance(each, _FILLS) for each in parts)
 
     def is_alone(self, node: ast.AST) -> bool:
         """Whether each rank goes its own way through a loop, or a function, that it may leave by what it has drawn."""

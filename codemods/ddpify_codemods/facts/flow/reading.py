@@ -290,6 +290,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         if any(context.how == "rows" or self.uneven(context) for context in self.contexts):
             self.found.unequal_tests.add(node)
         own = self.is_own_decision(node, value, frame)
+        own = own or (self.fills_own(node, value, frame) and self.goes_own_way(node, value, frame))
         if value.is_local and not own and self.can_be_of_rank_0(value):
             self.found.of_rank_0[node] = frame.script, not value.host
         elif value.is_local and not own and not self.only_begins(node, value, frame):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
 from ...facts.asking_commands import only_asks
@@ -22,6 +22,7 @@ from ...facts.effects import (
     reads_and_writes,
     sample_code,
 )
+from ...facts.flow.unequal import comes_unequally
 from ...facts.header import is_in_group
 from ...facts.loggers import loggers
 from ...facts.on_rank_zero import made_on_rank_zero, searches
@@ -35,6 +36,7 @@ from ...targets import Target
 from ..exact import loads
 from ..lint.map_location import loads_anywhere
 from .disabled_runs import everywhere
+from .logged import is_log_line, is_logged, prints
 from .looked_first import waits_for_lookers
 from .rank_0_alone import given_to, is_of_rank_0, puts_together, saved_to
 from .read_first import waits_for_readers
@@ -44,6 +46,7 @@ _LOOKS = frozenset(
     {"exists", "isfile", "isdir", "listdir", "scandir", "walk", "glob", "iglob", "rglob", "stat", "is_file", "getsize"}
     | {"iterdir", "File", "memmap", "ImageFolder", "DatasetFolder", "VideoCapture", "from_pretrained", "imread"}
 )
+_TEXTS = frozenset({"str", "repr", "os.path.join", "os.path.abspath"})
 _END_FOLDERS = frozenset({"shutil.rmtree", "os.rmdir", "os.removedirs"})
 _BEFORE_A_POINT = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)  # without parentheses of their own
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
@@ -102,7 +105,7 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
             yield from _wait(script, call, words)
         return
     if makes_folder(script, call):
-        yield from _folder(script, call, name)
+        yield from _folder(script, call, name, words)
         return
     if _is_only_entered(script, call):
         code = f"{{}} if {words.is_rank_0} else contextlib.nullcontext()"
@@ -226,7 +229,7 @@ def _computed(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | F
     yield Guard(script.statement(call), words.is_rank_0, message, modules=words.imports, named=tuple(named))
 
 
-def _folder(script: Script, call: ast.Call, name: str) -> Iterator[Edit | Finding]:
+def _folder(script: Script, call: ast.Call, name: str, words: Words) -> Iterator[Edit | Finding]:
     """Let a folder be there already: another rank may have been faster."""
     message = "the folder may be there: every rank makes it"
     around = next((each for each in script.ancestors(call) if isinstance(each, ast.Try)), None)
@@ -236,11 +239,128 @@ def _folder(script: Script, call: ast.Call, name: str) -> Iterator[Edit | Findin
         yield Finding(RULE.id, "refused", call.lineno, reason, f"look for it before, with os.path.exists, or {REMEDY}")
         return
     said = [word.value for word in call.keywords if word.arg == "exist_ok"]
-    if not said or ast.unparse(said[0]) == "False":
+    is_new = _is_new(call)
+    if around is not None and in_body and is_new and is_in_group(script, call) and not _is_missing(script, call):
+        then = _for_a_new_one(script, call, around)
+        alike = then and around.handlers and all(map(_catches, around.handlers))
+        if alike and not _is_handed_on(script, call):
+            yield from _new_folder(script, call, around, then, words)
+            return
+    if is_new:
         yield ChangeArgument(call, "exist_ok", "True", message, instead="exist_ok" if said else "")
     if name == "os.mkdir":
         assert isinstance(call.func, ast.Attribute | ast.Name)
         yield Replace(call.func, "os.makedirs", message, modules=("import os",))
+
+
+def _new_folder(
+    script: Script, call: ast.Call, around: ast.Try, then: list[ast.stmt], words: Words
+) -> Iterator[Edit | Finding]:
+    """Let rank 0 make a folder where what follows is for a new one: `try: os.makedirs(path); print("Created")`."""
+    statement, program = script.statement(call), program_of(script)
+    there = [each for handler in around.handlers for each in handler.body]
+    given = [part for part in ast.walk(call) if isinstance(part, ast.Name | ast.Attribute)]
+    known = {*map(ast.unparse, given), *(each.name for each in around.handlers if each.name)}
+    writes = any(part is written for each in there for part in ast.walk(each) for written in effects(script))
+    only_shown = not writes and all(_is_shown(script, each, known) for each in (*then, *there))
+    unequal = comes_unequally(program.followed.found, program.followed.status, script, call)
+    if not only_shown or unequal or statement not in around.body or not _only_makes_folder(script, statement):
+        reason = "more is done here for a new folder, or one that is there already, than to say so"
+        yield Finding(RULE.id, "refused", call.lineno, reason, f"look for it before, with os.path.exists, or {REMEDY}")
+        return
+    yield Guard(statement, words.is_rank_0, "make the folder on rank 0", modules=words.imports)
+    if statement is _first_new(script, around):
+        yield Insert(around, words.barrier, "wait until the folder is there", "after", modules=words.imports)
+
+
+def _for_a_new_one(script: Script, call: ast.Call, around: ast.Try) -> list[ast.stmt]:
+    """What is done behind a folder that is made in a `try`, but for other folders."""
+    first, statement = _first_new(script, around), script.statement(call)
+    block = script.block(statement)
+    behind = around.body[around.body.index(first) + 1 :] + around.orelse
+    if statement not in around.body:
+        behind = block[block.index(statement) + 1 :] + behind
+    return [each for each in behind if not isinstance(each, ast.Pass) and not _only_makes_folder(script, each)]
+
+
+def _first_new(script: Script, around: ast.Try) -> ast.stmt:
+    """The first statement of a `try` that makes a folder which may not be there yet."""
+    return next(
+        each
+        for each in around.body
+        if any(isinstance(part, ast.Call) and makes_folder(script, part) and _is_new(part) for part in ast.walk(each))
+    )
+
+
+def _is_new(call: ast.Call) -> bool:
+    """Whether a call that makes a folder raises where it is there already."""
+    said = [word.value for word in call.keywords if word.arg == "exist_ok"]
+    return not said or ast.unparse(said[0]) == "False"
+
+
+def _is_handed_on(script: Script, call: ast.Call) -> bool:
+    """Whether a call is in a function that others than the program itself may call: `atexit.register(make)`."""
+    program = program_of(script)
+    waiting, seen = [(call, script)], set[ast.AST]()
+    while waiting:
+        at, there = waiting.pop()
+        function = there.scope(at)
+        if isinstance(function, ast.Module) or function in seen:
+            continue
+        seen.add(function)
+        calls = program.followed.found.called_with.get(function, set())
+        if not calls or not isinstance(function, ast.FunctionDef) or _is_named(program.scripts, function.name):
+            return True
+        waiting += calls
+    return False
+
+
+def _is_named(scripts: Iterable[Script], name: str) -> bool:
+    """Whether a function is named where it is not called."""
+    return any(
+        name == (node.id if isinstance(node, ast.Name) else node.attr)
+        and not (isinstance(parent := script.parents[node], ast.Call) and parent.func is node)
+        for script in scripts
+        for node in script.find(ast.Name, ast.Attribute)
+    )
+
+
+def _is_shown(script: Script, statement: ast.stmt, known: Collection[str]) -> bool:
+    """Whether a statement does nothing, or only says a text, in which may be what folders are called, and an error: for
+    a number of all ranks they would wait for one that does not come here."""
+    if isinstance(statement, ast.Pass):
+        return True
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    says = prints(script, statement) or is_logged(script, statement) or is_log_line(script, statement)
+    if not says or not isinstance(call, ast.Call):
+        return False
+    waiting: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ast.Name | ast.Attribute) and ast.unparse(part) in known:
+            continue
+        if isinstance(part, ast.Call) and script.qualified(part.func) in _TEXTS:
+            waiting += part.args
+        elif isinstance(part, ast.Attribute | ast.JoinedStr | ast.FormattedValue | ast.BinOp | ast.Tuple):
+            waiting += ast.iter_child_nodes(part)
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "format":
+            waiting += [part.func.value, *part.args]
+        elif not isinstance(part, ast.Constant | ast.operator | ast.expr_context):
+            return False
+    return True
+
+
+def _only_makes_folder(script: Script, statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Call) and makes_folder(script, value)
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler is come to where a folder is there already, and neither raises nor asks why."""
+    caught = "" if handler.type is None else ast.unparse(handler.type)
+    names = r"FileExistsError|OSError|IOError|EnvironmentError|Exception"
+    asks = any(isinstance(each, ast.Raise | ast.If) for each in ast.walk(handler))
+    return not asks and (handler.type is None or re.search(names, caught) is not None)
 
 
 def _is_missing(script: Script, call: ast.Call) -> bool:

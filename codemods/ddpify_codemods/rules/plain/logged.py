@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 from ...facts.effects import effects
 from ...facts.loggers import is_recorded, loggers, tells
+from ...facts.origins import assigned
 from ...facts.script import Script
 from .words import is_here, is_quiet, program_of
+
+_LEVELS = frozenset({"debug", "info", "warning"})
 
 
 def guarded(script: Script) -> frozenset[str]:
@@ -22,6 +25,24 @@ def is_logged(script: Script, statement: ast.stmt) -> bool:
         return False
     is_method = any(ast.unparse(each) in guarded(script) for each in _owners(statement.value))
     return is_method or any(call is statement.value for call in effects(script))
+
+
+def prints(script: Script, statement: ast.stmt) -> bool:
+    """Whether a statement only prints, which is seen of rank 0 alone."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    is_print = isinstance(call, ast.Call) and script.qualified(call.func) == "print"
+    return is_print and all(word.arg in ("sep", "end", "flush") for word in call.keywords)  # type: ignore[union-attr]
+
+
+def is_log_line(script: Script, statement: ast.stmt) -> bool:
+    """Whether a statement only gives the log a line, which other ranks than 0 leave out: `logging.info("Created")`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    if not isinstance(func, ast.Attribute) or func.attr not in _LEVELS:
+        return False
+    made = assigned(script, func.value) if isinstance(func.value, ast.Name) else []
+    of_logging = (isinstance(each, ast.Call) and script.qualified(each.func) == "logging.getLogger" for each in made)
+    return script.qualified(func.value) == "logging" or (bool(made) and all(of_logging))
 
 
 def answers(script: Script) -> Iterator[ast.expr]:

@@ -23,7 +23,7 @@ from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .arrays import as_numbers, is_array
 from .joined_loss import joins
-from .logged import is_logged
+from .logged import is_logged, prints
 from .mixed_loops import asked_at, mixed_loops, told_before
 from .rank_0_alone import is_bound_within, is_of_rank_0
 from .ratios import in_ratio, only_ratios_are_left
@@ -193,14 +193,22 @@ def _has_rank_0(script: Script, node: ast.expr, kinds: set[str]) -> bool:
     else:
         is_first = ast.unparse(place) == "0"
     statement = script.statement(node)
-    return is_first and (is_logged(script, statement) or is_of_rank_0(script, node) or _prints(script, statement))
+    return is_first and (is_of_rank_0(script, node) or _is_shown(script, statement) or _only_shown(script, statement))
 
 
-def _prints(script: Script, statement: ast.stmt) -> bool:
-    """Whether a statement only prints, which is seen of rank 0 alone."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    is_print = isinstance(call, ast.Call) and script.qualified(call.func) == "print"
-    return is_print and all(word.arg in ("sep", "end", "flush") for word in call.keywords)  # type: ignore[union-attr]
+def _is_shown(script: Script, statement: ast.stmt) -> bool:
+    return is_logged(script, statement) or prints(script, statement)
+
+
+def _only_shown(script: Script, statement: ast.stmt) -> bool:
+    """Whether a statement gives a variable a value that is only printed or logged: `first = x[0]; print(first)`."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    scope = script.scope(statement)
+    if not isinstance(target, ast.Name) or not isinstance(scope, ast.FunctionDef):
+        return False
+    uses = [each for each in script.find(ast.Name) if each.id == target.id and each is not target]
+    shown = (script.scope(each) is scope and _is_shown(script, script.statement(each)) for each in uses)
+    return bool(uses) and all(shown)
 
 
 def _is_read_same(script: Script, node: ast.AST, found: FlowFacts) -> bool:

@@ -14,6 +14,7 @@ from ...facts.flow.own_sizes import multiplies
 from ...facts.flow.program import Program
 from ...facts.flow.size_in_numbers import computed_with
 from ...facts.flow.small_batches import smallest
+from ...facts.flow.values import Loader
 from ...facts.keyword_dictionaries import drops_last
 from ...facts.named_devices import names_gpu
 from ...facts.pooled_norms import pooled_norms
@@ -24,6 +25,7 @@ from ...plain_words import TORCH
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
 from .seeds import unseeded
+from .training_loader import is_whole_batch
 from .words import names_something, normalizes, program_of
 from .wrapper import synchronized
 
@@ -43,7 +45,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         "warning",
         line,
         "the ranks draw their samples in the order of DistributedSampler, not in that of one process; "
-        f"{_twice(program, target)}, and a batch size that W ranks do not divide is rounded down",
+        f"{_twice(program, target)}{_rounded(program, target)}",
         "none needed; --style exact keeps the order",
     )
     of_all = program.followed.found.joined and multiplies(program.scripts, program.followed.found)
@@ -138,9 +140,24 @@ def _of_numbers(script: Script, node: ast.expr, line: int, per_process: bool) ->
 
 def _twice(program: Program, target: Target) -> str:
     """How many samples come twice: none, where the sampler itself leaves out the last ones, as the loader does."""
-    drops = all(drops_last(each.script, each.call) for each in program.followed.found.training)
+    found = program.followed.found
+    drops = all(
+        drops_last(each.script, each.call) and not _is_rounded_up(each, program, target) for each in found.training
+    )
     left_out = drops and not target.words.loader  # an engine's own sampler is not told
     return "with drop_last=True none comes twice" if left_out else "up to W - 1 of them come twice in an epoch"
+
+
+def _rounded(program: Program, target: Target) -> str:
+    """What becomes of a batch size that ranks do not divide: of a whole data set, none is left out."""
+    up = {_is_rounded_up(each, program, target) for each in program.followed.found.training}
+    said = "a batch of a whole data set that W ranks do not divide is rounded up" if True in up else ""
+    down = "a batch size that W ranks do not divide is rounded down" if False in up else ""
+    return f", and {', '.join(each for each in (down, said) if each)}"
+
+
+def _is_rounded_up(loader: Loader, program: Program, target: Target) -> bool:
+    return is_whole_batch(program, loader.script, loader.call, target.words) is True
 
 
 def _pooled(program: Program, line: int) -> Iterator[Finding]:

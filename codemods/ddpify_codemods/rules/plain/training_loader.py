@@ -9,15 +9,17 @@ from ...facts.drawing_samplers import drawing_sampler
 from ...facts.earlier_samples import by_earlier_samples
 from ...facts.flow.frames import Pass
 from ...facts.flow.options import in_other_order, options, shared_order, shown_of
-from ...facts.flow.program import shuffle_distinguishes, told_by_key
+from ...facts.flow.own_sizes import batch_sizes
+from ...facts.flow.program import Program, shuffle_distinguishes, told_by_key
 from ...facts.flow.small_batches import is_one
 from ...facts.flow.values import NOT_STACKED, Instance, Loader
 from ...facts.header import functions_place
-from ...facts.keyword_dictionaries import keyword_dictionary, may_say, said
+from ...facts.keyword_dictionaries import drops_last, keyword_dictionary, may_say, said
 from ...facts.known_sampler import known_sampler
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, order_of, says_no_sampler
 from ...facts.script import Script
 from ...facts.unset_sampler import UnsetSampler, unset_sampler
+from ...facts.whole_sets import counts_samples, is_whole_set
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -31,6 +33,7 @@ _NEW_LOADERS = "count the loaders that are made: each has another order"
 _ONE = "a batch of one sample cannot be divided over ranks"
 _LARGER = "choose a larger `batch_size`, convert it with --batch-size per-process, or use --style exact"
 _ORDER = "draw this rank's samples"
+_WHOLE = "all of a data set as one batch, whose size is said elsewhere"
 _EARLIER = "samples depend here on those that were loaded before them, which are others on each rank (D20)"
 
 
@@ -68,13 +71,17 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words: Words) -> Iterator[Edit | Finding]:
+    whole_set = is_whole_batch(program_of(script), script, call, words)
+    if whole_set is None:
+        yield Finding(RULE.id, "refused", call.lineno, _WHOLE, f"write `batch_size=len(...)` in the call, or {REMEDY}")
+        return
     name = options(script, call)
     if name and set(statuses.values()) == {"training"}:
         yield _changed(script, call, name, words)
         return
     unset = unset_sampler(script, call)
     if unset is not None and set(statuses.values()) == {"training"} and not words.loader:
-        yield from _set(script, call, unset, words)
+        yield from _set(script, call, unset, words, whole_set)
         return
     shown, problem = _understood(script, call)
     if shown is None:
@@ -92,7 +99,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     if drawing_sampler(script, call) is not None:
         yield from wrapped_sampler(script, call, set(statuses.values()) == {"training"}, words)
         if not program_of(script).per_process:
-            yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
+            yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words, whole_set)]
         return
     divides = not program_of(script).per_process
     if ordered is not None:
@@ -105,7 +112,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         yield Finding(RULE.id, "refused", call.lineno, message, "make them in calls of their own")
         return
     if divides and not (hidden and ordered is not None):
-        yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words, trains)]
+        yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words, whole_set, trains)]
     is_subset = sampler is not None and sampler.is_subset
     named = sampler.is_after if is_subset and sampler else can_be_repeated(script, shown.dataset)
     name = "" if named else new_name(script, call)
@@ -119,7 +126,8 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     parts = [shown.dataset] if alone or shown.shuffle is None else [shown.dataset, shown.shuffle]
     beside = "" if epoch or in_order else _beside(script, call)
     seed = f", seed={epoch or beside}" if (epoch or beside) and not in_order else ""
-    template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed}{_without_rest(script, call)})"
+    without_rest = "" if whole_set else _without_rest(script, call)
+    template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed}{without_rest})"
     if others:
         if "batches" in others or not shuffle_distinguishes(program_of(script).followed.found, call, statuses):
             message = "this call makes a loader for training and one for evaluation, and `shuffle` does not tell which"
@@ -127,7 +135,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
             return
         assert shown.shuffle is not None
         other = words.shard if others == {"sharded"} else "None"
-        rest = seed + _without_rest(script, call)
+        rest = seed + without_rest
         template = f"DistributedSampler({{}}{words.replicas}{rest}) if {{}} else {other}"
         if isinstance(shown.shuffle, ast.Constant):
             order = "{}" if ordered is None else str(shown.shuffle.value)
@@ -152,16 +160,16 @@ def with_sampler(
         yield ChangeArgument(call, "", "", message, "shuffle")
 
 
-def _set(script: Script, call: ast.Call, unset: UnsetSampler, words: Words) -> Iterator[Edit]:
+def _set(script: Script, call: ast.Call, unset: UnsetSampler, words: Words, whole_set: bool) -> Iterator[Edit]:
     """Let the sampler be one that the script has left open."""
     epoch = _seed(script, call)
     seed = f", seed={epoch}" if epoch and unset.shuffles else ""
-    rest = _without_rest(script, call)
+    rest = "" if whole_set else _without_rest(script, call)
     sampler = f"DistributedSampler({unset.dataset.id}{words.replicas}, shuffle={unset.shuffles}{seed}{rest})"
     yield Replace(unset.none, sampler, _ORDER, modules=SAMPLER)
     size = call.args[1] if len(call.args) > 1 else next((w.value for w in call.keywords if w.arg == "batch_size"), None)
     if size is not None and not program_of(script).per_process:
-        yield _part(size, words)
+        yield _part(size, words, whole_set)
 
 
 def _without_rest(script: Script, call: ast.Call) -> str:
@@ -180,9 +188,29 @@ def _without_rest(script: Script, call: ast.Call) -> str:
     return "" if is_false else f", drop_last={code}"
 
 
-def _part(size: ast.expr, words: Words, trains: str = "") -> Replace:
-    """Divide a batch size; trains: where the loader is one of training, if the call makes others, too."""
-    template = f"{{}} // {words.world_size}" + (f" if {trains} else {{}}" if trains else "")
+def is_whole_batch(program: Program, script: Script, call: ast.Call, words: Words) -> bool | None:
+    """Whether a loader's batch is all of its data set, of which a rank takes its share, rounded up; None where that may
+    be so, and its call does not say it."""
+    if program.per_process or program.followed.found.full_batches:
+        return False
+    size = next(iter(batch_sizes(Loader(call, script))), None)
+    dataset = [*call.args[:1], *(word.value for word in call.keywords if word.arg == "dataset")]
+    if size is None or not dataset:
+        return False
+    if drawing_sampler(script, call) is not None and drops_last(script, call) is not False:
+        return False  # it may draw fewer, of which a rank's share is no full batch
+    training = [each for each, kind in program.followed.status.items() if each.call is call and kind == "training"]
+    given = [each.given for each in training if each.given is not None]
+    if is_whole_set(script, size, dataset[0]):
+        return None if words.loader or size not in ast.walk(call) else True
+    return None if any(size is not each and counts_samples(there, each) for each, there in given) else False
+
+
+def _part(size: ast.expr, words: Words, whole_set: bool = False, trains: str = "") -> Replace:
+    """Divide a batch size; whole_set: one of all samples, of which none may be left over. trains: where the loader is
+    one of training, if the call makes others, too."""
+    template = f"-(-{{}} // {words.world_size})" if whole_set else f"{{}} // {words.world_size}"
+    template += f" if {trains} else {{}}" if trains else ""
     return Replace(size, template, "give each rank its part of the batch", modules=words.imports)
 
 

@@ -117,3 +117,36 @@ def test_a_rank_begins_what_it_adds_up(zeros: str) -> None:
 )
 def test_more_than_that_is_decided_by_all(begins: str) -> None:
     assert "is read here" in begun(begins)
+
+
+COUNT = """\
+def count(found):
+    seen = {}
+    for each in found:
+        if each in seen:
+            seen[each] += 1
+        else:
+            seen[each] = 1
+    return seen
+
+
+"""
+
+
+@pytest.mark.parametrize(("decides", "sent"), [("len(seen) > 1", True), ("print(seen)", False)])
+def test_what_a_rank_has_counted_by_its_own_keys_is_not_asked_of_rank_0(decides: str, sent: bool) -> None:
+    """Rank 0's `each in seen` was sent for each sample, and ended in a KeyError where a rank had other ones."""
+    after = f"seen = count(found)\n    {f'if {decides}: rate = 0.5' if sent else decides}"
+    evaluation = EVALUATION.replace("        for i in", "        found += out.argmax(1).tolist()\n        for i in")
+    each = "pass"
+    result = plain(HEAD + COUNT + DATA + TRAINING + evaluation.format(each=each, after=after))
+    assert not refusals(result) and "if each in seen:" in result.code
+    assert (f"from_rank_0(bool({decides}))" in result.code) is sent
+
+
+def test_turns_over_what_each_rank_has_counted_are_not_for_all() -> None:
+    """Ranks came to the barrier unequally often, and waited for ever."""
+    after = "for each in count(found): torch.save(model.state_dict(), f'{each}.pt')"
+    evaluation = EVALUATION.replace("        for i in", "        found += out.argmax(1).tolist()\n        for i in")
+    result = plain(HEAD + COUNT + DATA + TRAINING + evaluation.format(each="pass", after=after))
+    assert refusals(result)
