@@ -98,6 +98,15 @@ def is_mixed(value: Value) -> bool:
     return any(not entry.is_local and not local_entries(entry) and not entry.zero for entry in inner)
 
 
+def own_keys(value: Value) -> dict[object, bool]:
+    """The keys of a dict, each with whether its entry differs between the ranks; None for those that are not known."""
+    keys: dict[object, bool] = {}
+    for thing in (each for each in value.things if isinstance(each, Items)):
+        for key, entry in (*thing.known.items(), *([(None, thing.rest)] if thing.rest is not None else [])):
+            keys[key] = keys.get(key, False) or may_differ(entry)
+    return keys
+
+
 def is_of_lists(value: Value) -> bool:
     """Whether it holds lists that grow, of which one may be longer than another: `curves = [[], []]`."""
     return any(

@@ -12,7 +12,7 @@ from ..effects import effects
 from ..meters import is_made
 from .after_loops import is_of_last_turn, needs_a_turn
 from .frames import AfterLoop, Frame, Problem, Reduction, ancestors, outermost_call
-from .held_values import additive, holds_unsized, is_mixed, is_of_lists, is_tuple, local_entries, local_runs, settled
+from .held_values import additive, holds_unsized, is_mixed, is_of_lists, is_tuple, local_entries, local_runs, own_keys, settled
 from .longest import Longest
 from .objects import Objects
 from .operations import element
@@ -99,6 +99,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         form = "tuple" if form == "list" and is_tuple(value) else form
         form = "lists" if form == "list" and is_of_lists(value) else form
         form = "mixed dict" if form == "dict" and is_mixed(value) else form
+        self.knows_own(value, (owner.script, at, name), form)
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
         if form == "defaultdict":
             self.has_keys(value, owner, at, name, frame)
@@ -126,6 +127,12 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         if self.found.keys.setdefault((owner.script, at, name), keys) != keys:
             loaders = made_of("same", [value]).loaders
             self.problem(frame, at, f"the keys of {name} are not the same in all cases", loaders)
+
+    def knows_own(self, value: Value, place: object, form: str) -> None:
+        """A dict is brought together at a place, of which some entries are the same on all ranks."""
+        if form == "mixed dict":
+            known = self.found.own_keys.setdefault(place, {})
+            known |= {key: own or known.get(key, False) for key, own in own_keys(value).items()}
 
     def key(self, node: ast.expr, frame: Frame) -> object:
         """A constant key; a slice; None for what only the run knows."""
@@ -164,6 +171,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
                 return
             if found and (found[1] == "dict" or (found[1] == "tensors" and not any(e.host for e in entries([value])))):
                 self.found.forms[node] = "mixed dict" if found[1] == "dict" and is_mixed(value) else found[1]
+                self.knows_own(value, node, self.found.forms[node])
             elif found and found[1] == "list" and any(entry.array for entry in entries([value])):
                 self.found.forms[node] = "arrays"
             elif found and found[1] == "list" and is_tuple(value):
