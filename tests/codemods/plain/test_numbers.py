@@ -42,7 +42,11 @@ def script(within: str = "", after: str = "", adds: str = ADDS) -> str:
         ("all = {'epoch': epoch} | {'loss': loss.item()}\nprint(all['loss'])", "mean_over_ranks(all['loss'])"),
         (
             "all = {'loss': loss.item(), 'epoch': epoch}\nprint(all)",
-            "{key: value if isinstance(value, (int, str)) else mean_over_ranks(value) for key, value in all.items()}",
+            '{key: mean_over_ranks(value) if key == "loss" else value for key, value in all.items()}',
+        ),
+        (
+            "all = {'net': model.state_dict(), 'loss': loss.item(), 'mae': loss.item()}\ntorch.save(all, 'a.pt')",
+            '{key: mean_over_ranks(value) if key in ("loss", "mae") else value for key, value in all.items()}',
         ),
         ("all = {**counts, 'epoch': epoch}\nprint(all)", None),  # a sum of what all have alike
         ("all = {'loss': loss.item(), 'name': 'x'}\nprint(all)", None),  # a text has no mean

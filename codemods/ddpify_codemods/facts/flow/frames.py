@@ -206,7 +206,8 @@ class FlowFacts:
     called_models: of a call, the trained models that it calls. reached: of a backward pass and a model, the calls
     of the model that it goes through. stepped: those of them whose gradients a step is made with; the others are
     set to zero before. aside: those that go through no model by whose gradients nothing is stepped. late_freezes:
-    where parameters are frozen behind the optimizers. freezing: the statements by which the program comes to where
+    where parameters are frozen behind the optimizers. replaced: models that may be other ones before some training,
+    behind their optimizers. freezing: the statements by which the program comes to where
     parameters of trained models are frozen or unfrozen. frozen_at_times: the models of which parameters are frozen or
     unfrozen while they are trained; thawed: those of which some are unfrozen. thawed_first: those that were frozen
     when an optimizer was made, and of which some are unfrozen between that and training. optimizers_of: the calls that
@@ -238,8 +239,9 @@ class FlowFacts:
     that make loaders whose collate functions are not seen to stack samples. padded: of such a call, what of its batches
     is padded to the longest sample: along which dimensions, and with what, as code.
     keys: those of a defaultdict that AfterLoop names; own_keys: those of a mixed dict, by its expression or by what
-    AfterLoop names, each with whether its entry is a rank's own; None for all that are not known. first_passes: where the first pass over batches of training
-    begins, on each way that a run may take: the outermost loop around it in which no optimizer is made.
+    AfterLoop names, each with whether its entry is a rank's own; None for all that are not known. first_passes: where
+    the first pass over batches of training begins, on each way that a run may take: the outermost loop around it in
+    which no optimizer is made.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
     losses of training among them; weighed_together: the calls where all ranks are at the same place; weighed_apart:
     those where they are not, as in evaluations; not_weighed: what makes losses that are called in another way, too.
@@ -309,6 +311,7 @@ class FlowFacts:
     unused: set[ast.AST] = field(default_factory=set)
     read_by_rows: set[ast.AST] = field(default_factory=set)
     late_freezes: dict[ast.AST, Freeze] = field(default_factory=dict)
+    replaced: dict[ast.AST, Problem] = field(default_factory=dict)
     freezing: set[ast.stmt] = field(default_factory=set)
     frozen_at_times: set[ast.AST] = field(default_factory=set)
     thawed: set[ast.AST] = field(default_factory=set)

@@ -12,7 +12,17 @@ from ..effects import effects
 from ..meters import is_made
 from .after_loops import is_of_last_turn, needs_a_turn
 from .frames import AfterLoop, Frame, Problem, Reduction, ancestors, outermost_call
-from .held_values import additive, holds_unsized, is_mixed, is_of_lists, is_tuple, local_entries, local_runs, own_keys, settled
+from .held_values import (
+    additive,
+    holds_unsized,
+    is_mixed,
+    is_of_lists,
+    is_tuple,
+    local_entries,
+    local_runs,
+    own_keys,
+    settled,
+)
 from .longest import Longest
 from .objects import Objects
 from .operations import element

@@ -45,10 +45,12 @@ def decisions(
             decides = (_acts(script, node) and _recurs(script, node)) or meets(node.body + node.orelse)
         elif isinstance(node, ast.IfExp):
             decides = meets([node.body, node.orelse])
+        elif isinstance(node, ast.BoolOp):
+            decides = meets(node.values[1:])
         else:
-            decides = isinstance(node, ast.While) or meets(node.values[1:])
+            decides = True
         if decides and node not in per_sample:
-            for part in _parts(node if isinstance(node, ast.BoolOp) else node.test):
+            for part in _parts(node.test if isinstance(node, (ast.If, ast.IfExp, ast.While)) else node):  # type: ignore[arg-type]
                 asks = bool(telling) and _asks(part, telling)
                 if (asks or reads_clock(script, part)) and not under_rank_guard(script, part):
                     yield _decided(part) if asks or _is_plain(script, part) else _refused(part)
@@ -109,6 +111,11 @@ def reads_clock(script: Script, test: ast.expr) -> bool:
     return any(_has_clock(script, value) for name in _names(test) for value in _computed_of(script, name))
 
 
+def tells_time(script: Script, value: ast.expr) -> bool:
+    """Whether something is what a clock says, or is decided by it."""
+    return reads_clock(script, value) or any(_has_clock(script, each) for each in origins(script, value, depth=2))
+
+
 def _is_identity(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) and any(
         isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in test.ops
@@ -118,9 +125,7 @@ def _is_identity(test: ast.expr) -> bool:
 def _names(node: ast.expr) -> list[ast.expr]:
     """The names in an expression, but for those of what is only counted: `len(times)`."""
     counted = {part for call in ast.walk(node) if _is_count(call) for part in ast.walk(call)}
-    return [
-        part for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute)) and part not in counted
-    ]
+    return [part for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute)) and part not in counted]
 
 
 def _computed_of(script: Script, name: ast.expr) -> Iterator[ast.expr]:

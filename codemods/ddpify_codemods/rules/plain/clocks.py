@@ -19,8 +19,9 @@ from .words import program_of
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Methods of libraries that say what one process has.
 _METHODS = frozenset(
-    "item tolist format join ljust rjust center strftime isoformat total_seconds get_last_lr get_lr get size numel dim "
-    "cpu detach items keys values lower upper replace print write flush info debug warning".split()
+    {"item", "tolist", "format", "join", "ljust", "rjust", "strftime", "isoformat", "total_seconds", "get_last_lr"}
+    | {"get_lr", "get", "size", "numel", "dim", "cpu", "detach", "items", "keys", "values", "lower", "upper"}
+    | {"replace", "print", "write", "flush", "info", "debug", "warning"}
 )
 
 
@@ -88,7 +89,7 @@ def _telling(script: Script) -> frozenset[str]:
         for other in program_of(script).scripts
         for function in other.find(*_FUNCTIONS)
         if any(
-            isinstance(node, ast.Return) and node.value is not None and clock_decisions.reads_clock(other, node.value)
+            isinstance(node, ast.Return) and node.value is not None and clock_decisions.tells_time(other, node.value)
             for node in ast.walk(function)
         )
     )

@@ -381,7 +381,8 @@ def _of_dict(function: str, numbers: str, own: Mapping[object, bool]) -> str:
     brought = f"{function}(value)"
     if own:
         rest = own.get(None, False)  # those that are not known: then the others are named
-        named = [json.dumps(key) if isinstance(key, str) else repr(key) for key, is_own in own.items() if key is not None and is_own is not rest]
+        keys = [key for key, is_own in own.items() if key is not None and is_own is not rest]
+        named = [json.dumps(key) if isinstance(key, str) else repr(key) for key in keys]
         names = f"({', '.join(named)})" if len(named) > 1 else "".join(named)
         test = f"key {'in' if len(named) > 1 else '=='} {names}"
         brought = f"value if {test} else {brought}" if rest else f"{brought} if {test} else value"
