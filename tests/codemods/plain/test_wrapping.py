@@ -668,36 +668,3 @@ def test_a_model_that_gets_another_value_behind_its_optimizer_is_not_the_one_tha
 def test_a_model_that_its_loop_moves_is_wrapped_where_it_will_be() -> None:
     source = training().replace("optimizer.zero_grad()", "model.cuda()\n        optimizer.zero_grad()", 1)
     assert 'ddp_model = DistributedDataParallel(model.to("cuda"))' in plain(source, "cuda").code
-
-
-@pytest.mark.parametrize(
-    ("behind", "is_refused"),
-    [
-        ("model = torch.ao.quantization.prepare_qat(model)", True),
-        ("model = torch.ao.quantization.prepare_qat(model)\n{optimizer}", False),
-        ("model = model.train()", False),
-        ("model = torch.compile(model)", False),
-        ("model = loaded(model)", False),
-    ],
-)
-def test_a_model_that_another_one_takes_the_place_of(behind: str, is_refused: bool) -> None:
-    optimizer = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-    own = "def loaded(model):\n    model.eval()\n    return model\n"
-    source = training().replace(optimizer, f"{own}{optimizer}{behind.format(optimizer=optimizer)}\n")
-    assert bool(refusals(plain(source))) is is_refused
-
-
-def test_an_attribute_that_another_model_takes_the_place_of() -> None:
-    source = (
-        training().replace("optimizer.step()", "self.optimizer.step()").replace("optimizer.zero", "self.optimizer.zero")
-    )
-    head, loop = source.split("for epoch")
-    makes = "self.net = nn.Linear(4, 3)\n        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)"
-    own = f"class Trainer:\n    def __init__(self):\n        {makes}\n    def train(self):\n"
-    body = "".join(f"        {line}\n" for line in f"for epoch{loop}".replace("model(", "self.net(").splitlines())
-    ends = "trainer = Trainer()\ntrainer.train()\n"
-    other = "    def convert(self):\n        self.net = torch.ao.quantization.prepare_qat(self.net)\n"
-    head = head.replace("optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n", "")
-    assert not refusals(plain(head + own + body + other + ends + "trainer.convert()\n"))
-    found = plain(head + own + body + other + ends + "trainer.convert()\ntrainer.train()\n")
-    assert any("another model" in message for message in refusals(found))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from ..called_modules import last_name
-from ..script import Script
 from .after_loops import begins_in, mentions
 from .arithmetic import combined
 from .branches import Branches
 from .extended import lengthening
-from .frames import Frame, Problem
+from .frames import Frame
 from .held_values import additive, local_entries
 from .masked import is_mask
 from .parameter_groups import OTHERS, is_added, is_stored
@@ -40,13 +38,6 @@ from .values import (
     cut,
     join,
     made_of,
-    root_of,
-)
-
-# Calls that give back the module that they are given, or one with its parameters.
-_KEEPS = frozenset(
-    {"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "compile", "script", "trace", "initialize"}
-    | {"optimize", "prepare", "convert_sync_batchnorm", "convert_syncbn_model", "network_to_half", "to_device", "cuda"}
 )
 
 
@@ -61,20 +52,8 @@ class Assignments(Branches):
         if self.in_rows() and value.kind == "same" and not value.things and self.counts_samples(node):
             value = self.of_turn_before(value)
         value = self.of_batch_before(node, value)
-        self.may_replace(node, value, frame)
         for target in node.targets:
             self.assign(target, self.of_last_turn(value, target, node.value), frame, node.value)
-
-    def may_replace(self, node: ast.Assign, value: Value, frame: Frame) -> None:
-        """A model whose optimizer is made may be another one from here on: `self.net = prepare_qat(self.net)`."""
-        target, call = node.targets[0], node.value
-        if not isinstance(target, ast.Name | ast.Attribute) or not makes_another(call, target):
-            return
-        before = {thing for thing in self.value(target, frame).things if isinstance(thing, Module)}
-        if is_library(frame.script, call) or not before <= value.things:
-            known = {root_of(each).made for each in before if each.parent is None} & self.optimizers_of.keys()
-            what = f"`{ast.unparse(target)}` may be another model from here on, which its wrapper would not train"
-            self.replaced |= dict.fromkeys(known, Problem(frame.script, node, what))
 
     def of_batch_before(self, node: ast.Assign, value: Value) -> Value:
         """The value, or a number of turns where a rank goes through a part of the batches: `count = count + 1`."""
@@ -361,20 +340,6 @@ class Assignments(Branches):
         is_tensor = owner.kind == "rows" or place is not index or isinstance(value.constant, int | float)
         constant = self.value(place, frame).constant
         return is_tensor and isinstance(constant, int) and not isinstance(constant, bool)
-
-
-def makes_another(call: ast.expr, target: ast.expr) -> bool:
-    """Whether a call may give back another module than the one that it is given by its name."""
-    if not isinstance(call, ast.Call) or not mentions(call, target) or last_name(call.func) in _KEEPS:
-        return False
-    of_itself = isinstance(call.func, ast.Attribute) and mentions(call.func.value, target)
-    given = (*call.args, *(each.value for each in call.keywords))
-    return not of_itself and any(ast.unparse(each) == ast.unparse(target) for each in given)
-
-
-def is_library(script: Script, call: ast.expr) -> bool:
-    """Whether a call is one of a function that the program does not define."""
-    return isinstance(call, ast.Call) and last_name(call.func) not in script.defined
 
 
 def _fills(owner: Value, mask: Value, value: Value) -> bool:

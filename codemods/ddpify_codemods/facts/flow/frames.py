@@ -206,8 +206,7 @@ class FlowFacts:
     called_models: of a call, the trained models that it calls. reached: of a backward pass and a model, the calls
     of the model that it goes through. stepped: those of them whose gradients a step is made with; the others are
     set to zero before. aside: those that go through no model by whose gradients nothing is stepped. late_freezes:
-    where parameters are frozen behind the optimizers. replaced: models that may be other ones before some training,
-    behind their optimizers. freezing: the statements by which the program comes to where
+    where parameters are frozen behind the optimizers. freezing: the statements by which the program comes to where
     parameters of trained models are frozen or unfrozen. frozen_at_times: the models of which parameters are frozen or
     unfrozen while they are trained; thawed: those of which some are unfrozen. thawed_first: those that were frozen
     when an optimizer was made, and of which some are unfrozen between that and training. optimizers_of: the calls that
@@ -311,7 +310,6 @@ class FlowFacts:
     unused: set[ast.AST] = field(default_factory=set)
     read_by_rows: set[ast.AST] = field(default_factory=set)
     late_freezes: dict[ast.AST, Freeze] = field(default_factory=dict)
-    replaced: dict[ast.AST, Problem] = field(default_factory=dict)
     freezing: set[ast.stmt] = field(default_factory=set)
     frozen_at_times: set[ast.AST] = field(default_factory=set)
     thawed: set[ast.AST] = field(default_factory=set)

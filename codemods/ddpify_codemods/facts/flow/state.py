@@ -114,7 +114,6 @@ class State:
         self.partly_frozen: set[ast.AST] = set()
         self.once_frozen: set[ast.AST] = set()  # models of which parameters were frozen, whether they still are or not
         self.once_frozen_when_wrapped: set[ast.AST] = set()
-        self.replaced: dict[ast.AST, Problem] = {}  # models that went through a function since their optimizer was made
         self.not_frozen: set[tuple[ast.Call, ast.AST]] = set()  # backward passes, and models
         self.optimizers_of: dict[ast.AST, set[ast.Call]] = {}
         self.evaluation_sites, self.of_all, self.backwards = evaluated, of_all, 0

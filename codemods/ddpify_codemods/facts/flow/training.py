@@ -153,7 +153,6 @@ class Training(Expressions):
             if not self.undecided:
                 self.redrawn.pop(model, None)
             self.found.moved_first |= {model} & self.moved
-            self.replaced.pop(model, None)
             self.optimizers_of.setdefault(model, set()).add(node)
             self.found.optimizers_of.setdefault(model, set()).add(node)
             if self.gradients.frozen.get(model, False) is not False or model in self.partly_frozen:
@@ -213,7 +212,6 @@ class Training(Expressions):
     def trains_frozen(self) -> None:
         """A backward pass is made where parameters have been frozen or unfrozen since the optimizer was made."""
         self.found.late_freezes |= self.frozen_behind
-        self.found.replaced |= self.replaced
         for each in self.frozen_behind.values():
             self.found.thawed_first |= each.models & self.once_frozen_when_wrapped if each.thaws else set()
         for node, each in self.frozen_since.items():

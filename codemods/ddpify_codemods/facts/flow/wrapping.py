@@ -116,7 +116,6 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
         follow_uses(program, result, function, name, result.parameters[function, name])
     result.problems += [*_frozen_late(program, result), *_unseen(result), *_penalized(program, result)]
     result.problems += _initialized_late(program, result)
-    result.problems += [problem for made, problem in found.replaced.items() if made in roots]
     return result
 
 
