@@ -66,6 +66,40 @@ def test_what_is_read_within_the_loop(read: str, brought: str | None) -> None:
     assert brought is None or brought in result.code
 
 
+IS_SHARED = "isinstance(value, (int, str, type(None)))"
+
+
+@pytest.mark.parametrize(
+    ("within", "after", "test"),
+    [
+        (
+            "all = {'loss': loss.item(), 'n': 1}\n"
+            "if epoch % 2: all['more'] = loss.item()\nelse: all['more'] = 'none'\nprint(all)",
+            "",
+            f'mean_over_ranks(value) if key in ("loss", "more") and not {IS_SHARED} else value',
+        ),
+        ("print(last)\nlast['loss'] = loss.item()", "", f'if key == "loss" and not {IS_SHARED} else value'),
+        (
+            "print(last)\nlast = {'n': epoch, 'loss': loss.item()}",
+            "",
+            f'if key == "loss" and not {IS_SHARED} else value',
+        ),
+        (
+            "last[f'loss {epoch}'] = loss.item()\nlast[f'note {epoch}'] = 'ok'",
+            "print(last)",
+            f'value if key == "n" or {IS_SHARED} else mean_over_ranks(value)',
+        ),
+    ],
+)
+def test_an_entry_that_is_a_ranks_own_at_times(within: str, after: str, test: str) -> None:
+    """A text, or None, is not brought together."""
+    first = "" if after else ", 'loss': 'n/a'"
+    source = script(within, after, "").replace(START, f"    last = {{'n': epoch{first}}}\n{START}")
+    found = plain(source)
+    assert not refusals(found) and test in found.code
+    assert "over_ranks" not in convert({Path("train.py"): found.code}, "none")[Path("train.py")].code
+
+
 @pytest.mark.parametrize(
     "read",
     [

@@ -20,6 +20,7 @@ from .held_values import (
     is_tuple,
     local_entries,
     local_runs,
+    merge_own,
     own_keys,
     settled,
 )
@@ -109,7 +110,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         form = "tuple" if form == "list" and is_tuple(value) else form
         form = "lists" if form == "list" and is_of_lists(value) else form
         form = "mixed dict" if form == "dict" and is_mixed(value) else form
-        self.knows_own(value, (owner.script, at, name), form)
+        self.knows_own(value, (owner.script, at, name))
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
         if form == "defaultdict":
             self.has_keys(value, owner, at, name, frame)
@@ -138,11 +139,10 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
             loaders = made_of("same", [value]).loaders
             self.problem(frame, at, f"the keys of {name} are not the same in all cases", loaders)
 
-    def knows_own(self, value: Value, place: object, form: str) -> None:
-        """A dict is brought together at a place, of which some entries are the same on all ranks."""
-        if form == "mixed dict":
-            known = self.found.own_keys.setdefault(place, {})
-            known |= {key: own or known.get(key, False) for key, own in own_keys(value).items()}
+    def knows_own(self, value: Value, place: object) -> None:
+        """A dict may be brought together at a place, of which some entries may be the same on all ranks."""
+        if any(isinstance(thing, Items) and thing.shape == "dict" for thing in value.things):
+            merge_own(self.found.own_keys.setdefault(place, {}), own_keys(value))
 
     def key(self, node: ast.expr, frame: Frame) -> object:
         """A constant key; a slice; None for what only the run knows."""
@@ -174,6 +174,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         gathers: what holds each sample will do as well, of all ranks.
         """
         self.found.unsized |= {node} if holds_unsized(value) else set()
+        self.knows_own(value, node)
         if value.things and not value.is_local and (local_entries(value) or local_runs(value)):
             found = additive(value)
             if found and isinstance(node, ast.GeneratorExp | ast.SetComp | ast.DictComp):
@@ -181,7 +182,6 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
                 return
             if found and (found[1] == "dict" or (found[1] == "tensors" and not any(e.host for e in entries([value])))):
                 self.found.forms[node] = "mixed dict" if found[1] == "dict" and is_mixed(value) else found[1]
-                self.knows_own(value, node, self.found.forms[node])
             elif found and found[1] == "list" and any(entry.array for entry in entries([value])):
                 self.found.forms[node] = "arrays"
             elif found and found[1] == "list" and is_tuple(value):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ...facts.called_modules import last_name
 from ...facts.flow.batches import sure_size
 from ...facts.flow.frames import AfterLoop, FlowFacts, Reduction
+from ...facts.flow.held_values import OwnEntry
 from ...facts.flow.shown_parameters import may_be_text
 from ...facts.flow.small_batches import is_one, smallest
 from ...facts.flow.told import is_also_whole
@@ -240,7 +241,7 @@ def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _after(
-    each: AfterLoop, keys: Sequence[object], own: Mapping[object, bool], trains: str, unsized: bool, words: Words
+    each: AfterLoop, keys: Sequence[object], own: Mapping[object, OwnEntry], trains: str, unsized: bool, words: Words
 ) -> Insert:
     function = "mean_over_ranks" if each.kind == "mean" else "sum_over_ranks"
     value = f"{function}({each.name})"
@@ -252,7 +253,7 @@ def _after(
     if each.form == "arrays":
         value = f"list({function}({_numpy(each.script)}.stack({each.name})))"
     if each.form in ("dict", "mixed dict"):
-        value = _of_dict(function, each.name, own)
+        value = _of_dict(function, each.name, own if each.form == "mixed dict" else {})
     if each.form == "tensors":
         value = f"list({function}(torch.stack({each.name})))"
     message = f"bring {each.name} together from all ranks"
@@ -358,7 +359,7 @@ def _brought_together(script: Script, node: ast.expr, kind: str, numbers: str | 
     found = program_of(script).followed.found
     function, form = FUNCTIONS[kind], found.forms.get(node)
     if form in ("dict", "mixed dict"):
-        code = _of_dict(function, str(numbers), found.own_keys.get(node, {}))
+        code = _of_dict(function, str(numbers), found.own_keys[node] if form == "mixed dict" else {})
         return f"({code})" if isinstance(script.parents[node], ast.FormattedValue) else code
     if form == "lists":
         code = f"[{function}(numbers) for numbers in {numbers}]"
@@ -375,17 +376,21 @@ def _as_list(script: Script, at: ast.AST, code: str, kind: str, unsized: bool) -
     return f"[float(number) for number in {code}]" if kind == "mean" else f"[each.tolist() for each in {code}]"
 
 
-def _of_dict(function: str, numbers: str, own: Mapping[object, bool]) -> str:
+def _of_dict(function: str, numbers: str, own: Mapping[object, OwnEntry]) -> str:
     """The code that brings the entries of a dict together; of a mixed one, `{"epoch": 3, "loss": loss.item()}`, those
-    that are a rank's own. own: its keys, each with whether it is."""
+    that are a rank's own. own: its keys, each with when it is; a text, None, or a count beside means is all ranks'."""
     brought = f"{function}(value)"
     if own:
-        rest = own.get(None, False)  # those that are not known: then the others are named
-        keys = [key for key, is_own in own.items() if key is not None and is_own is not rest]
+        rest = own.get(None, "never") != "never"  # those that are not known: then the others are named
+        keys = [key for key, when in own.items() if key is not None and (when != "never") is not rest]
         named = [json.dumps(key) if isinstance(key, str) else repr(key) for key in keys]
-        names = f"({', '.join(named)})" if len(named) > 1 else "".join(named)
-        test = f"key {'in' if len(named) > 1 else '=='} {names}"
-        brought = f"value if {test} else {brought}" if rest else f"{brought} if {test} else value"
+        tests = [f"key in ({', '.join(named)})" if len(named) > 1 else f"key == {named[0]}"] if named else []
+        if "at times" in own.values():
+            shared = "(str, type(None))" if function == FUNCTIONS["sum"] else "(int, str, type(None))"
+            tests.append(f"{'' if rest else 'not '}isinstance(value, {shared})")
+        test = (" or " if rest else " and ").join(tests)
+        if test:
+            brought = f"value if {test} else {brought}" if rest else f"{brought} if {test} else value"
     return f"{{key: {brought} for key, value in {numbers}.items()}}"
 
 
