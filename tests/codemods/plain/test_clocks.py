@@ -50,6 +50,25 @@ def test_what_all_ranks_show_together_is_shown_by_rank_0s_clock(step: str, decid
     assert not refusals(found) and (decides in found.code if decides else "from_rank_0" not in found.code)
 
 
+@pytest.mark.parametrize(
+    ("own", "decides"),
+    [
+        ("def over(self): return self.elapsed() > 9\ndef elapsed(self): return time.time() - started", True),
+        (
+            "def over(self): return self.late()\ndef late(self):\n e = time.monotonic_ns()\n return started and e > 9",
+            True,
+        ),
+        ("def over(self): return self.count() > 9\ndef count(self): return 3", False),
+        ("def over(self): return time.time() > 9\nclass Base:\n def over(self): return False", True),
+        ("def over(self): return time.time() > 9\nclass Other:\n def over(self): return self.n > 9", False),
+    ],
+)
+def test_functions_that_ask_others_for_the_time(own: str, decides: bool) -> None:
+    lines = "".join(f"    {line}\n" for line in own.splitlines())
+    found = plain(f"{HEAD}class Timer:\n{lines}timer = Timer()\n{training(after='    if timer.over(): break')}")
+    assert not refusals(found) and ("if from_rank_0(timer.over()):" in found.code) is decides
+
+
 def test_what_is_only_shown_is_each_ranks_own() -> None:
     found = plain(HEAD + training(after="    print(time.time() - started)\n"))
     assert not refusals(found) and "from_rank_0" not in found.code

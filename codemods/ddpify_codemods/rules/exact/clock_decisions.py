@@ -14,7 +14,8 @@ from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
 
 _CLOCKS = frozenset(
-    {"time.time", "time.time_ns", "time.perf_counter", "time.monotonic", "time.process_time", "time.perf_counter_ns"}
+    {"time.time", "time.time_ns", "time.perf_counter", "time.perf_counter_ns", "time.monotonic", "time.monotonic_ns"}
+    | {"time.process_time", "time.process_time_ns", "time.thread_time", "time.thread_time_ns"}
     | {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.now", "timeit.default_timer"}
 )
 # What may depend on a clock: it changes nothing but what is shown.
@@ -99,21 +100,25 @@ def _asks(test: ast.expr, telling: frozenset[str]) -> bool:
     return not _is_identity(test) and not names.isdisjoint(telling)
 
 
-def reads_clock(script: Script, test: ast.expr) -> bool:
-    """Whether a condition, or a number, is made of what a clock says."""
-    if _has_clock(script, test):
+def reads_clock(script: Script, test: ast.expr, telling: frozenset[str] = frozenset()) -> bool:
+    """Whether a condition, or a number, is made of what a clock says, or a function that tells it."""
+    if _has_clock(script, test, telling):
         return True
     if not isinstance(test, ast.Compare):  # `due = now - last > 5`, `if due:`
         compared = (each for each in origins(script, test, depth=2) if isinstance(each, ast.Compare))
-        return any(reads_clock(script, each) for each in compared)
+        return any(reads_clock(script, each, telling) for each in compared)
     if _is_identity(test):
         return False
-    return any(_has_clock(script, value) for name in _names(test) for value in _computed_of(script, name))
+    return any(_has_clock(script, value, telling) for name in _names(test) for value in _computed_of(script, name))
 
 
-def tells_time(script: Script, value: ast.expr) -> bool:
-    """Whether something is what a clock says, or is decided by it."""
-    return reads_clock(script, value) or any(_has_clock(script, each) for each in origins(script, value, depth=2))
+def tells_time(script: Script, value: ast.expr, telling: frozenset[str]) -> bool:
+    """Whether something is what a clock says, or a function that tells it, or is decided by it."""
+    return any(
+        reads_clock(script, part, telling)
+        or any(_has_clock(script, each, telling) for each in origins(script, part, depth=2))
+        for part in _parts(value)
+    )
 
 
 def _is_identity(test: ast.expr) -> bool:
@@ -140,13 +145,15 @@ def _is_count(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "len"
 
 
-def _has_clock(script: Script, node: ast.expr) -> bool:
+def _has_clock(script: Script, node: ast.expr, telling: frozenset[str] = frozenset()) -> bool:
     """Whether a clock is read in a sum or comparison; a function that is given a time need not give one back."""
     inside = [node]
     while inside:
         part = inside.pop()
+        if isinstance(part, ast.Attribute) and part.attr in telling:
+            return True
         if isinstance(part, ast.Call):
-            if _is_clock(script, part):
+            if _is_clock(script, part) or last_name(part.func) in telling:
                 return True
             plain = script.qualified(part.func) in _PLAIN
             inside += part.args if plain else [part.func] if isinstance(part.func, ast.Attribute) else []

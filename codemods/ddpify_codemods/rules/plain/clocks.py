@@ -83,13 +83,28 @@ def _defined(script: Script) -> frozenset[str]:
 
 
 def _telling(script: Script) -> frozenset[str]:
-    """The functions of a program that give back the time, or what they decide by it: `def is_due(self): …`."""
-    return frozenset(
-        function.name
+    """The functions of a program that give back the time, or what they decide by it: `def is_due(self): …`; none whose
+    name another function has that does not."""
+    waiting = [
+        (other, function.name, given)
         for other in program_of(script).scripts
         for function in other.find(*_FUNCTIONS)
-        if any(
-            isinstance(node, ast.Return) and node.value is not None and clock_decisions.tells_time(other, node.value)
-            for node in ast.walk(function)
-        )
-    )
+        if (given := _given_back(function))
+    ]
+    telling = frozenset[str]()
+    while True:
+        left = [
+            (other, name, given)
+            for other, name, given in waiting
+            if not any(clock_decisions.tells_time(other, value, telling) for value in given)
+        ]
+        if len(left) == len(waiting):
+            return telling
+        telling |= {name for _, name, _ in waiting} - {name for _, name, _ in left}
+        waiting = left
+
+
+def _given_back(function: ast.AST) -> list[ast.expr]:
+    """What a function gives back, but for what is written down: `return False` of a base class."""
+    values = (node.value for node in ast.walk(function) if isinstance(node, ast.Return))
+    return [value for value in values if value is not None and not isinstance(value, ast.Constant)]
