@@ -42,7 +42,11 @@ def script(within: str = "", after: str = "", adds: str = ADDS) -> str:
         ("all = {'epoch': epoch} | {'loss': loss.item()}\nprint(all['loss'])", "mean_over_ranks(all['loss'])"),
         (
             "all = {'loss': loss.item(), 'epoch': epoch}\nprint(all)",
-            "{key: value if isinstance(value, (int, str)) else mean_over_ranks(value) for key, value in all.items()}",
+            '{key: mean_over_ranks(value) if key == "loss" else value for key, value in all.items()}',
+        ),
+        (
+            "all = {'net': model.state_dict(), 'loss': loss.item(), 'mae': loss.item()}\ntorch.save(all, 'a.pt')",
+            '{key: mean_over_ranks(value) if key in ("loss", "mae") else value for key, value in all.items()}',
         ),
         ("all = {**counts, 'epoch': epoch}\nprint(all)", None),  # a sum of what all have alike
         ("all = {'loss': loss.item(), 'name': 'x'}\nprint(all)", None),  # a text has no mean
@@ -60,6 +64,40 @@ def test_what_is_read_within_the_loop(read: str, brought: str | None) -> None:
     result = plain(script(within=read))
     assert bool(refusals(result)) is (brought is None)
     assert brought is None or brought in result.code
+
+
+IS_SHARED = "isinstance(value, (int, str, type(None)))"
+
+
+@pytest.mark.parametrize(
+    ("within", "after", "test"),
+    [
+        (
+            "all = {'loss': loss.item(), 'n': 1}\n"
+            "if epoch % 2: all['more'] = loss.item()\nelse: all['more'] = 'none'\nprint(all)",
+            "",
+            f'mean_over_ranks(value) if key in ("loss", "more") and not {IS_SHARED} else value',
+        ),
+        ("print(last)\nlast['loss'] = loss.item()", "", f'if key == "loss" and not {IS_SHARED} else value'),
+        (
+            "print(last)\nlast = {'n': epoch, 'loss': loss.item()}",
+            "",
+            f'if key == "loss" and not {IS_SHARED} else value',
+        ),
+        (
+            "last[f'loss {epoch}'] = loss.item()\nlast[f'note {epoch}'] = 'ok'",
+            "print(last)",
+            f'value if key == "n" or {IS_SHARED} else mean_over_ranks(value)',
+        ),
+    ],
+)
+def test_an_entry_that_is_a_ranks_own_at_times(within: str, after: str, test: str) -> None:
+    """A text, or None, is not brought together."""
+    first = "" if after else ", 'loss': 'n/a'"
+    source = script(within, after, "").replace(START, f"    last = {{'n': epoch{first}}}\n{START}")
+    found = plain(source)
+    assert not refusals(found) and test in found.code
+    assert "over_ranks" not in convert({Path("train.py"): found.code}, "none")[Path("train.py")].code
 
 
 @pytest.mark.parametrize(

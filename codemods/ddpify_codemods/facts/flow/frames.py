@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..script import Script
+from .held_values import OwnEntry
 from .operands import laid_out, operands
 from .values import Kind, Loader, Logger, Module, Thing, Value
 from .weighing import Weighed
@@ -237,8 +238,10 @@ class FlowFacts:
     loaders that something unknown is given in a list or an object, and where. not_stacked: the calls
     that make loaders whose collate functions are not seen to stack samples. padded: of such a call, what of its batches
     is padded to the longest sample: along which dimensions, and with what, as code.
-    keys: those of a defaultdict that AfterLoop names. first_passes: where the first pass over batches of training
-    begins, on each way that a run may take: the outermost loop around it in which no optimizer is made.
+    keys: those of a defaultdict that AfterLoop names; own_keys: those of a mixed dict, by its expression or by what
+    AfterLoop names, each with when its entry is a rank's own; None for all that are not known. first_passes: where
+    the first pass over batches of training begins, on each way that a run may take: the outermost loop around it in
+    which no optimizer is made.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
     losses of training among them; weighed_together: the calls where all ranks are at the same place; weighed_apart:
     those where they are not, as in evaluations; not_weighed: what makes losses that are called in another way, too.
@@ -379,6 +382,7 @@ class FlowFacts:
     given_loggers: set[ast.Call] = field(default_factory=set)
     hidden: dict[Loader, Problem] = field(default_factory=dict)
     keys: dict[tuple[Script, ast.stmt, str], tuple[object, ...]] = field(default_factory=dict)
+    own_keys: dict[object, dict[object, OwnEntry]] = field(default_factory=dict)
     weighed: dict[ast.Call, Weighed] = field(default_factory=dict)
     weighs: set[ast.Call] = field(default_factory=set)
     weighed_together: set[ast.Call] = field(default_factory=set)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from .values import ADDITIVE, SAME, Items, Iteration, Kind, Value
+
+OwnEntry = Literal["never", "always", "at times"]  # whether it is a rank's own number; else what all ranks have
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:
@@ -96,6 +99,27 @@ def is_mixed(value: Value) -> bool:
     """Whether a dict that is brought together has entries that are the same on all ranks: `{"epoch": 3, "loss": …}`."""
     inner = [entry for thing in value.things if isinstance(thing, Items) for entry in thing.all()]
     return any(not entry.is_local and not local_entries(entry) and not entry.zero for entry in inner)
+
+
+def own_keys(value: Value) -> dict[object, OwnEntry]:
+    """The keys of a dict, each with whether its entry is a rank's own; None for those that are not known."""
+    keys: dict[object, OwnEntry] = {}
+    for thing in (each for each in value.things if isinstance(each, Items)):
+        for key, entry in (*thing.known.items(), *([(None, thing.rest)] if thing.rest is not None else [])):
+            merge_own(keys, {key: _own_entry(entry)})
+    return keys
+
+
+def merge_own(keys: dict[object, OwnEntry], others: Mapping[object, OwnEntry]) -> None:
+    """Add what the entries of a dict are in another case."""
+    for key, entry in others.items():
+        keys[key] = entry if keys.get(key, entry) == entry else "at times"
+
+
+def _own_entry(value: Value) -> OwnEntry:
+    if not may_differ(value):
+        return "never"
+    return "always" if value.is_none is False and value.dimensions is not None else "at times"
 
 
 def is_of_lists(value: Value) -> bool:

@@ -13,7 +13,18 @@ from ..meters import is_made
 from .after_loops import is_of_last_turn, needs_a_turn
 from .extended import of_samples
 from .frames import AfterLoop, Frame, Problem, Reduction, ancestors, outermost_call
-from .held_values import additive, holds_unsized, is_mixed, is_of_lists, is_tuple, local_entries, local_runs, settled
+from .held_values import (
+    additive,
+    holds_unsized,
+    is_mixed,
+    is_of_lists,
+    is_tuple,
+    local_entries,
+    local_runs,
+    merge_own,
+    own_keys,
+    settled,
+)
 from .longest import Longest
 from .objects import Objects
 from .operations import element
@@ -100,6 +111,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         form = "tuple" if form == "list" and is_tuple(value) else form
         form = "lists" if form == "list" and is_of_lists(value) else form
         form = "mixed dict" if form == "dict" and is_mixed(value) else form
+        self.knows_own(value, (owner.script, at, name))
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
         if form == "defaultdict":
             self.has_keys(value, owner, at, name, frame)
@@ -127,6 +139,11 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         if self.found.keys.setdefault((owner.script, at, name), keys) != keys:
             loaders = made_of("same", [value]).loaders
             self.problem(frame, at, f"the keys of {name} are not the same in all cases", loaders)
+
+    def knows_own(self, value: Value, place: object) -> None:
+        """A dict may be brought together at a place, of which some entries may be the same on all ranks."""
+        if any(isinstance(thing, Items) and thing.shape == "dict" for thing in value.things):
+            merge_own(self.found.own_keys.setdefault(place, {}), own_keys(value))
 
     def key(self, node: ast.expr, frame: Frame) -> object:
         """A constant key; a slice; None for what only the run knows."""
@@ -158,6 +175,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         gathers: what holds each sample will do as well, of all ranks.
         """
         self.found.unsized |= {node} if holds_unsized(value) else set()
+        self.knows_own(value, node)
         if value.things and not value.is_local and (local_entries(value) or local_runs(value)):
             found = additive(value)
             if found and isinstance(node, ast.GeneratorExp | ast.SetComp | ast.DictComp):

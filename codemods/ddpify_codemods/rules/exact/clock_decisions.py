@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from ...facts.called_modules import last_name
 from ...facts.distribution import called_names
 from ...facts.effects import sample_code, under_rank_guard
 from ...facts.origins import origins
@@ -13,7 +14,8 @@ from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
 
 _CLOCKS = frozenset(
-    {"time.time", "time.time_ns", "time.perf_counter", "time.monotonic", "time.process_time", "time.perf_counter_ns"}
+    {"time.time", "time.time_ns", "time.perf_counter", "time.perf_counter_ns", "time.monotonic", "time.monotonic_ns"}
+    | {"time.process_time", "time.process_time_ns", "time.thread_time", "time.thread_time_ns"}
     | {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.now", "timeit.default_timer"}
 )
 # What may depend on a clock: it changes nothing but what is shown.
@@ -25,17 +27,34 @@ _PLAIN_METHODS = frozenset({"total_seconds", "timestamp"})
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Let rank 0 decide, where a loop ends or a step is taken by the clock."""
-    if not called_names(script) & _CLOCKS:
+    yield from decisions(script, lambda _: False)
+
+
+def decisions(
+    script: Script, meets: Callable[[Sequence[ast.AST]], bool], telling: frozenset[str] = frozenset()
+) -> Iterator[Replace | Finding]:
+    """Where rank 0 decides by its clock.
+
+    Args: the file; whether ranks may wait for each other in some statements or expressions, which only show what they
+    compute; the functions that give back the time, or what they decide by it.
+    """
+    if not telling and not called_names(script) & _CLOCKS:
         return
     per_sample = sample_code(script)
-    for node in script.nodes:
-        decides = isinstance(node, ast.While) or (
-            isinstance(node, ast.If) and _acts(script, node) and _recurs(script, node)
-        )
-        if decides and isinstance(node, (ast.While, ast.If)) and node not in per_sample:
-            for part in _parts(node.test):
-                if _reads_clock(script, part) and not under_rank_guard(script, part):
-                    yield _decided(part) if _is_plain(script, part) else _refused(part)
+    for node in script.find(ast.While, ast.If, ast.IfExp, ast.BoolOp):
+        if isinstance(node, ast.If):
+            decides = (_acts(script, node) and _recurs(script, node)) or meets(node.body + node.orelse)
+        elif isinstance(node, ast.IfExp):
+            decides = meets([node.body, node.orelse])
+        elif isinstance(node, ast.BoolOp):
+            decides = meets(node.values[1:])
+        else:
+            decides = True
+        if decides and node not in per_sample:
+            for part in _parts(node.test if isinstance(node, (ast.If, ast.IfExp, ast.While)) else node):  # type: ignore[arg-type]
+                asks = bool(telling) and _asks(part, telling)
+                if (asks or reads_clock(script, part)) and not under_rank_guard(script, part):
+                    yield _decided(part) if asks or _is_plain(script, part) else _refused(part)
 
 
 def _parts(test: ast.expr) -> Iterator[ast.expr]:
@@ -73,29 +92,68 @@ def _is_plain(script: Script, test: ast.expr) -> bool:
     ) and not any(isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield)) for node in ast.walk(test))
 
 
-def _reads_clock(script: Script, test: ast.expr) -> bool:
-    if _has_clock(script, test):
+def _asks(test: ast.expr, telling: frozenset[str]) -> bool:
+    """Whether a condition asks a function, or a property, what time it is."""
+    called = (node.func if isinstance(node, ast.Call) else node for node in ast.walk(test))
+    names = {last_name(node) for node in called if isinstance(node, ast.Attribute)}
+    names |= {node.func.id for node in ast.walk(test) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return not _is_identity(test) and not names.isdisjoint(telling)
+
+
+def reads_clock(script: Script, test: ast.expr, telling: frozenset[str] = frozenset()) -> bool:
+    """Whether a condition, or a number, is made of what a clock says, or a function that tells it."""
+    if _has_clock(script, test, telling):
         return True
-    if not isinstance(test, ast.Compare) or any(
-        isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in test.ops
-    ):
+    if not isinstance(test, ast.Compare):  # `due = now - last > 5`, `if due:`
+        compared = (each for each in origins(script, test, depth=2) if isinstance(each, ast.Compare))
+        return any(reads_clock(script, each, telling) for each in compared)
+    if _is_identity(test):
         return False
-    counted = {node for call in ast.walk(test) if _is_count(call) for node in ast.walk(call)}  # `len(times)`
-    names = (node for node in ast.walk(test) if isinstance(node, (ast.Name, ast.Attribute)) and node not in counted)
-    return any(_has_clock(script, value) for name in names for value in origins(script, name, depth=2))
+    return any(_has_clock(script, value, telling) for name in _names(test) for value in _computed_of(script, name))
+
+
+def tells_time(script: Script, value: ast.expr, telling: frozenset[str]) -> bool:
+    """Whether something is what a clock says, or a function that tells it, or is decided by it."""
+    return any(
+        reads_clock(script, part, telling)
+        or any(_has_clock(script, each, telling) for each in origins(script, part, depth=2))
+        for part in _parts(value)
+    )
+
+
+def _is_identity(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and any(
+        isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in test.ops
+    )
+
+
+def _names(node: ast.expr) -> list[ast.expr]:
+    """The names in an expression, but for those of what is only counted: `len(times)`."""
+    counted = {part for call in ast.walk(node) if _is_count(call) for part in ast.walk(call)}
+    return [part for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute)) and part not in counted]
+
+
+def _computed_of(script: Script, name: ast.expr) -> Iterator[ast.expr]:
+    """What a number is made of, a sum's parts too: `delay = now - last`."""
+    for value in origins(script, name, depth=2):
+        yield value
+        if isinstance(value, ast.BinOp):
+            yield from (each for part in _names(value) for each in origins(script, part, depth=2))
 
 
 def _is_count(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "len"
 
 
-def _has_clock(script: Script, node: ast.expr) -> bool:
+def _has_clock(script: Script, node: ast.expr, telling: frozenset[str] = frozenset()) -> bool:
     """Whether a clock is read in a sum or comparison; a function that is given a time need not give one back."""
     inside = [node]
     while inside:
         part = inside.pop()
+        if isinstance(part, ast.Attribute) and part.attr in telling:
+            return True
         if isinstance(part, ast.Call):
-            if _is_clock(script, part):
+            if _is_clock(script, part) or last_name(part.func) in telling:
                 return True
             plain = script.qualified(part.func) in _PLAIN
             inside += part.args if plain else [part.func] if isinstance(part.func, ast.Attribute) else []

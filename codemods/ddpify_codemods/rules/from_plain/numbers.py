@@ -109,9 +109,17 @@ def _entry_by_entry(script: Script, call: ast.AST) -> ast.DictComp | ast.ListCom
     if not isinstance(whole, ast.DictComp) or not isinstance(whole.generators[0].iter, ast.Call):
         return None
     over = ast.unparse(whole.generators[0].iter)
-    forms = (f"{helper}(value)", f"value if isinstance(value, (int, str)) else {helper}(value)")
-    known = (f"{{key: {form} for key, value in {over}}}" for form in forms)
-    return whole if over.endswith(".items()") and ast.unparse(whole) in known else None
+    if ast.unparse(call) != f"{helper}(value)" or (isinstance(parent, ast.IfExp) and not _is_of_own(parent, call)):
+        return None
+    known = f"{{key: {ast.unparse(whole.value)} for key, value in {over}}}"
+    return whole if over.endswith(".items()") and ast.unparse(whole) == known else None
+
+
+def _is_of_own(choice: ast.IfExp, call: ast.AST) -> bool:
+    """Whether entries are chosen by keys and types alone: `mean_over_ranks(value) if key == "loss" else value`."""
+    other = choice.orelse if choice.body is call else choice.body
+    names = {node.id for node in ast.walk(choice.test) if isinstance(node, ast.Name)}
+    return ast.unparse(other) == "value" and names <= {"key", "value", "isinstance", "int", "str", "type"}
 
 
 def _of_entries(whole: ast.DictComp | ast.ListComp) -> ast.expr:

@@ -17,7 +17,8 @@ from ...facts.loggers import told_by_run
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from ..exact import clock_decisions, temporary_directory, unique_names
+from ..exact import temporary_directory, unique_names
+from .clocks import by_clock, comes_apart
 from .disabled_runs import disabled_runs
 from .logged import answers
 from .looked_first import chosen_looks
@@ -92,7 +93,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         else:
             yield replace(item, modules=words.imports)
             sent = True
-    for item in clock_decisions.check(script, target):
+    for item in by_clock(script):
         if isinstance(item, Replace):
             yield (decided := _by_the_clock(script, item.node, target))
             sent |= isinstance(decided, Replace)
@@ -113,10 +114,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def _by_the_clock(script: Script, test: ast.expr, target: Target) -> Replace | Finding:
     """Let all ranks decide as rank 0 does by its clock, where they come there equally often."""
-    whole = test
-    while isinstance(parent := script.parents[whole], ast.expr):
-        whole = parent
-    if whole in program_of(script).followed.found.unequal_tests:
+    if comes_apart(script, test):
         message = "ranks come here unequally often, in a part of an evaluation each, and would wait for rank 0's clock"
         return Finding(RULE.id, "refused", test.lineno, message, REMEDY)
     return Replace(test, "from_rank_0({})", "decide by rank 0's clock", modules=target.words.imports)

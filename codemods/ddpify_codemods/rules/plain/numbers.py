@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import json
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
 from ...facts.called_modules import last_name
 from ...facts.flow.batches import sure_size
 from ...facts.flow.frames import AfterLoop, FlowFacts, Reduction
+from ...facts.flow.held_values import OwnEntry
 from ...facts.flow.shown_parameters import may_be_text
 from ...facts.flow.small_batches import is_one, smallest
 from ...facts.flow.told import is_also_whole
@@ -126,10 +127,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if is_here(script, each.script):
             kinds.add("mean" if each.kind == "mean" else "sum")
             keys = found.keys.get((each.script, each.at, each.name), ())
+            own = found.own_keys.get((each.script, each.at, each.name), {})
             asked = _asked_after(script, each, target.words)
             mixed |= {asked[0]} if asked else set()
             unsized = (each.script, each.at, each.name) in found.unsized
-            yield _after(each, keys, asked[1] if asked else "", unsized, target.words)
+            yield _after(each, keys, own, asked[1] if asked else "", unsized, target.words)
     for node, reductions in sorted(found.reductions.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
         (script_of, kind), *others = {(each.script, each.kind) for each in reductions}
         if not is_here(script, script_of) or _has_rank_0(script, node, {each.kind for each in reductions}):
@@ -255,7 +257,9 @@ def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Replace(node, template, "the batch size of each rank", modules=target.words.imports)
 
 
-def _after(each: AfterLoop, keys: Sequence[object], trains: str, unsized: bool, words: Words) -> Insert:
+def _after(
+    each: AfterLoop, keys: Sequence[object], own: Mapping[object, OwnEntry], trains: str, unsized: bool, words: Words
+) -> Insert:
     function = "mean_over_ranks" if each.kind == "mean" else "sum_over_ranks"
     value = f"{function}({each.name})"
     if each.form == "list":
@@ -266,7 +270,7 @@ def _after(each: AfterLoop, keys: Sequence[object], trains: str, unsized: bool, 
     if each.form == "arrays":
         value = f"list({function}({_numpy(each.script)}.stack({each.name})))"
     if each.form in ("dict", "mixed dict"):
-        value = _of_dict(function, each.name, each.form)
+        value = _of_dict(function, each.name, own if each.form == "mixed dict" else {})
     if each.form == "tensors":
         value = f"list({function}(torch.stack({each.name})))"
     message = f"bring {each.name} together from all ranks"
@@ -369,9 +373,10 @@ def _replaced(script: Script, node: ast.expr, kind: str, trains: str, words: Wor
 
 def _brought_together(script: Script, node: ast.expr, kind: str, numbers: str | None) -> str:
     """The code that brings numbers together where they are read: one by one out of a dict."""
-    function, form = FUNCTIONS[kind], program_of(script).followed.found.forms.get(node)
+    found = program_of(script).followed.found
+    function, form = FUNCTIONS[kind], found.forms.get(node)
     if form in ("dict", "mixed dict"):
-        code = _of_dict(function, str(numbers), form)
+        code = _of_dict(function, str(numbers), found.own_keys[node] if form == "mixed dict" else {})
         return f"({code})" if isinstance(script.parents[node], ast.FormattedValue) else code
     if form == "lists":
         code = f"[{function}(numbers) for numbers in {numbers}]"
@@ -388,12 +393,21 @@ def _as_list(script: Script, at: ast.AST, code: str, kind: str, unsized: bool) -
     return f"[float(number) for number in {code}]" if kind == "mean" else f"[each.tolist() for each in {code}]"
 
 
-def _of_dict(function: str, numbers: str, form: str) -> str:
-    """The code that brings the entries of a dict together; of a mixed one those that are no counts or texts, which all
-    ranks have: `{"epoch": 3, "loss": loss.item()}`."""
+def _of_dict(function: str, numbers: str, own: Mapping[object, OwnEntry]) -> str:
+    """The code that brings the entries of a dict together; of a mixed one, `{"epoch": 3, "loss": loss.item()}`, those
+    that are a rank's own. own: its keys, each with when it is; a text, None, or a count beside means is all ranks'."""
     brought = f"{function}(value)"
-    if form == "mixed dict":
-        brought = f"value if isinstance(value, (int, str)) else {brought}"
+    if own:
+        rest = own.get(None, "never") != "never"  # those that are not known: then the others are named
+        keys = [key for key, when in own.items() if key is not None and (when != "never") is not rest]
+        named = [json.dumps(key) if isinstance(key, str) else repr(key) for key in keys]
+        tests = [f"key in ({', '.join(named)})" if len(named) > 1 else f"key == {named[0]}"] if named else []
+        if "at times" in own.values():
+            shared = "(str, type(None))" if function == FUNCTIONS["sum"] else "(int, str, type(None))"
+            tests.append(f"{'' if rest else 'not '}isinstance(value, {shared})")
+        test = (" or " if rest else " and ").join(tests)
+        if test:
+            brought = f"value if {test} else {brought}" if rest else f"{brought} if {test} else value"
     return f"{{key: {brought} for key, value in {numbers}.items()}}"
 
 
