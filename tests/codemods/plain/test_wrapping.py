@@ -654,6 +654,39 @@ def test_a_model_that_another_file_has_made(imported: str, name: str, wrapped: s
     ]
 
 
+TURNS = """\
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+{more}
+for epoch in range(2):
+    {turn}:
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+"""
+KEPT = "models, optimizers = [model], [optimizer]"
+ANOTHER = """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "turn"),
+    [
+        (KEPT, "for model, optimizer in zip(models, optimizers)"),
+        (f"first = model, optimizer{ANOTHER}", "for model, optimizer in (first, (model, optimizer))"),
+    ],
+)
+def test_models_that_are_trained_in_turn_are_not_the_last_one(more: str, turn: str) -> None:
+    """One wrapper would be called for all of them, and the others would not be trained."""
+    head = training().partition("model = ")[0]
+    found = refusals(plain(head + TURNS.format(more=more, turn=turn)))
+    assert any("given another value here" in each for each in found)
+    assert not refusals(plain(head + TURNS.format(more="first = model", turn="if True")))
+
+
 LOADED = "model, start = torch.load('model.pt')"
 
 

@@ -136,17 +136,20 @@ def _holds_still(script: Script, node: ast.expr, base: Base) -> bool:
 
 
 def _bound_again(program: Program, script: Script, node: ast.expr, model: Wrapped) -> ast.stmt | None:
-    """The statement that gives a model's name to another one, between the only optimizer and a training."""
-    base = model.bases[0].node
-    if len(model.bases) > 1 or not isinstance(node, ast.Name) or not isinstance(base, ast.Name):
+    """The statement that gives a model's name to another one, between its last optimizer and a training."""
+    last = max(model.bases, key=lambda each: each.node.lineno)
+    base = last.node
+    if not isinstance(node, ast.Name) or not isinstance(base, ast.Name):
         return None
     if script.scope(node) is not script.scope(base):
         return None
     made = optimizers_of(program, model)
-    for other in _stores_between(script, node, model.bases[0]):
+    for other in _stores_between(script, node, last):
         statement = script.statement(other)
         value = statement.value if isinstance(statement, ast.Assign) else None
-        if value is None or any(isinstance(each, ast.Name) and each.id == node.id for each in ast.walk(value)):
+        in_turn = isinstance(statement, ast.For) and other in ast.walk(statement.target)  # `for model in models:`
+        kept = value is None or any(isinstance(each, ast.Name) and each.id == node.id for each in ast.walk(value))
+        if kept and not in_turn:
             continue
         entered = any(isinstance(each, ast.For | ast.While) for each in script.ancestors(other))
         before = not entered and bool(made) and all(statement.lineno < call.lineno for call in made)
