@@ -37,6 +37,15 @@ batch = torch.stack(parts, 1).flatten(0, 1)
 if torch.is_tensor(value):
     return batch.to(value.device)
 return batch.tolist() if isinstance(value, list) else batch.cpu().numpy()"""
+_GATHER_ARRAYS = (
+    _GATHER.partition("return batch.tolist()")[0]
+    + """\
+if isinstance(value, list):
+    if value and torch.is_tensor(value[0]):
+        return list(batch.to(value[0].device))
+    return list(batch.cpu().numpy()) if value and hasattr(value[0], 'dtype') else batch.tolist()
+return batch.cpu().numpy()"""
+)
 _GATHER_TEXTS = """\
 if isinstance(value, (list, tuple)) and isinstance(value[0], str):
     parts = [None] * dist.get_world_size()
@@ -49,7 +58,12 @@ dist.all_gather_object(shapes, part.shape)
 if len(set(shapes)) > 1:
     raise ValueError(f'samples of several sizes are no batch: {shapes}')
 """
-_GATHER_OF_ONE_SIZE = _GATHER.replace("parts =", _SIZES + "parts =", 1)
+_GATHERS_SAMPLES = [
+    texts + gather.replace("parts = [torch", sizes + "parts = [torch", 1)
+    for texts in ("", _GATHER_TEXTS)
+    for gather in (_GATHER, _GATHER_ARRAYS)
+    for sizes in ("", _SIZES)
+]
 _DIFFERENTIABLE = (
     "return DifferentiableSum.apply(value)",
     "return DifferentiableSum.apply(value) / dist.get_world_size()",
@@ -74,10 +88,7 @@ _BODIES = frozenset(
         _MAX,
         _IN_EVALUATIONS + _MAX,
         _OF_RANK_0,
-        _GATHER,
-        _GATHER_TEXTS + _GATHER,
-        _GATHER_OF_ONE_SIZE,
-        _GATHER_TEXTS + _GATHER_OF_ONE_SIZE,
+        *_GATHERS_SAMPLES,
         *_DIFFERENTIABLE,
     }
     | {_IN_EVALUATIONS + each for each in _DIFFERENTIABLE}

@@ -255,11 +255,3 @@ def test_a_class_derived_from_nn_data_parallel_is_refused_where_it_is_used() -> 
     assert told(OWN + "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n") == []
     code = convert({Path("train.py"): training().replace(MODEL, OWN + "model = Own(nn.Linear(4, 3))\n", 1)}, "cuda")
     assert "class Own(DataParallel):" in code[Path("train.py")].code  # the exact style keeps its face
-
-
-def test_a_model_that_is_taken_out_by_a_condition_has_keys_of_its_own() -> None:
-    wraps = "on_gpu = torch.cuda.is_available()\nif on_gpu: model = nn.DataParallel(model)\n"
-    function = "def save(net):\n    on = next(net.parameters()).is_cuda\n    net = net.module if on else net\n"
-    text = training(after=f"{function}    torch.save(net.state_dict(), 'model.pt')\nsave(model)\n")
-    result = plain(text.replace("optimizer =", f"{wraps}optimizer =", 1))
-    assert not refusals(result) and not any("begin with" in each.message for each in result.findings)

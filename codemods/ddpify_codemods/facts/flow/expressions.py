@@ -49,7 +49,6 @@ from .values import (
     set_in_run,
 )
 from .whole_calls import changes_parameters, of_all
-from .without_parallel import takes_out_of_parallel
 
 _BUILTINS = frozenset(
     [
@@ -401,8 +400,6 @@ class Expressions(OwnOperators, TakenParts):
         self.undecided -= 1
         self.one_way_of_two(outer, once, node.test, frame)
         found = made_of("unknown", [test, first, other]) if takes else join(first, other)
-        if takes_out_of_parallel(node):
-            found = replace(found, in_parallel=False)
         return self.after_own_decision(found, frame, node) if own else found
 
     def on_tuple(self, node: ast.Tuple | ast.List | ast.Set, frame: Frame) -> Value:

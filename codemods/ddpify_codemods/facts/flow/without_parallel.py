@@ -29,15 +29,6 @@ def is_without_parallel(script: Script, model: ast.expr, made: Iterable[Made]) -
     return bool(known) and all(there is script and _excludes(script, model, call, here) for there, call in known)
 
 
-def takes_out_of_parallel(node: ast.IfExp) -> bool:
-    """Whether a model is taken out of nn.DataParallel where it is in one: `net.module if on_gpu else net`."""
-    ways = (node.body, node.orelse), (node.orelse, node.body)
-    return any(
-        isinstance(one, ast.Attribute) and one.attr == "module" and ast.unparse(one.value) == ast.unparse(other)
-        for one, other in ways
-    )
-
-
 def _excludes(script: Script, model: ast.expr, made: ast.Call, here: list[tuple[ast.expr, bool]]) -> bool:
     """Whether of the conditions at two places one is the other's contrary, and the same at both."""
     contrary = {(ast.unparse(test), not holds) for test, holds in here}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.plain_code import is_for_others, is_statement, starts_torchrun
 from ...facts.script import Script
-from ...rule import Delete, Edit, Finding, Rule
+from ...rule import Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
 
 _LOCAL = "int(os.environ['LOCAL_RANK'])"
@@ -27,6 +27,19 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Delete(node, "leave out what a launcher decides")
         elif isinstance(node, ast.Import) and ast.unparse(node) in {*target.plain_modules} - {"import torch"}:
             yield Delete(node, "leave out what the process group needs")
+    for call in script.find(ast.Call):
+        named = _named_device(script, call)
+        if named is not None:
+            yield Replace(call, "{}({})", "take the device that the run names", parts=(call.func, named))
+
+
+def _named_device(script: Script, call: ast.Call) -> ast.expr | None:
+    """What names a device of which the kind alone is taken: `torch.device(torch.device(args.device).type)` (DDP103)."""
+    kind = call.args[0] if len(call.args) == 1 and script.qualified(call.func) == "torch.device" else None
+    if not isinstance(kind, ast.Attribute) or kind.attr != "type" or not isinstance(kind.value, ast.Call):
+        return None
+    inner = kind.value
+    return inner.args[0] if len(inner.args) == 1 and script.qualified(inner.func) == "torch.device" else None
 
 
 def _takes_device(script: Script, node: ast.Expr, target: Target) -> bool:
