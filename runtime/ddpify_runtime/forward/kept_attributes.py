@@ -18,7 +18,8 @@ Attribute: TypeAlias = tuple[str, str]  # the name of a part of the module, and 
 
 KEEPS = "it keeps"
 _NOT_MADE_YET = object()
-_OF_GRADIENTS = "retain_grad"  # of rows, which would not be those of what is joined
+# By which any attribute may be read; retain_grad keeps gradients of rows, which would not be those of what is joined.
+_SEES_ANY = ("getattr", "vars", "__dict__", "attrgetter", "__getattribute__", "retain_grad")
 
 
 class NotKept(Exception):
@@ -38,8 +39,7 @@ def made_since(before: dict[Attribute, Any], module: nn.Module) -> tuple[Attribu
         for key, value in attributes(module).items()
         if isinstance(value, Tensor) and value.dim() and value is not before.get(key)
     ]
-    read = _read(module)
-    return () if _OF_GRADIENTS in read or read & {name for _, name in made} else tuple(made)
+    return () if _read(module) & {*_SEES_ANY, *(name for _, name in made)} else tuple(made)
 
 
 def places(module: nn.Module, kept: Sequence[Attribute]) -> list[tuple[dict[str, Any], str]]:
@@ -66,9 +66,7 @@ def given_and_kept(module: nn.Module, kept: Sequence[Attribute], call: Callable[
 
 
 def _read(module: nn.Module) -> set[str]:
-    """The attributes that the code of a module reads, or names in a text, as for getattr."""
-    read: set[str] = set()
-    for code in model_code.codes(module):
-        read |= {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_ATTR", "LOAD_METHOD")}
-        read |= {each for each in code.co_consts if isinstance(each, str)}
-    return read
+    """The attributes that the code of a module reads, and what it calls."""
+    loads = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_NAME")
+    steps = (each for code in model_code.codes(module) for each in dis.get_instructions(code))
+    return {each.argval for each in steps if each.opname in loads}

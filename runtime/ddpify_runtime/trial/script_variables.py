@@ -19,7 +19,6 @@ from ..forward import model_code
 from ..forward.libraries import is_installed
 
 _CONTAINERS = (list, dict, set, deque)
-_OF_OTHERS = {*sys.stdlib_module_names, __name__.partition(".")[0]}
 
 
 @contextmanager
@@ -40,16 +39,12 @@ def kept(module: nn.Module) -> Iterator[None]:
 
 def _variables(module: nn.Module) -> Iterator[tuple[dict[str, Any], Callable[[dict[str, Any]], None]]]:
     """The variables of each file and class, and what puts back those that are others now."""
-    own = [kind for kind in model_code.classes(module) if _is_own(kind.__module__.partition(".")[0])]
+    own = [kind for kind in model_code.classes(module) if not is_installed(kind.__module__.partition(".")[0])]
     files = {file for kind in own if (file := sys.modules.get(kind.__module__)) is not None}
     names = {name for code in model_code.codes(module) for name in code.co_names} if own else set()
     for each in [*files, *own]:
         values = {name: value for name, value in _plain(vars(each)).items() if name in names}
         yield values, lambda before, each=each: _set(each, vars(each), before)  # type: ignore[misc]
-
-
-def _is_own(package: str) -> bool:
-    return package not in _OF_OTHERS and not is_installed(package)
 
 
 def _plain(values: Any) -> dict[str, Any]:

@@ -74,6 +74,11 @@ class State(nn.Module):
             if isinstance(getattr(self, "weights", None), Tensor) and len(self.weights) == len(weights):
                 weights = weights + 0.1 * self.weights
             self.weights = weights.detach()
+        elif self.way == "a state by another name":
+            before = getattr(self, f"{self.way[:1]}_kept", None)
+            if isinstance(before, Tensor) and len(before) == len(weights):
+                weights = weights + 0.1 * before
+            self.weights = self.a_kept = weights.detach()
         elif self.way == "a state from the first":
             self.weights = 0.5 * (torch.zeros_like(weights) if self.weights is None else self.weights[: len(x)])
             self.weights = self.weights[: len(x)].detach() + weights[: len(self.weights)].detach()
@@ -148,7 +153,10 @@ def trained(way: str) -> tuple[list[float], list[float], int, int]:
 
 DIVIDED = ["as it is", "detached", "in the second dimension", "only kept", "a number beside"]
 WHOLE = ["of all samples", "a list", "sometimes"]
-STATES = ["now and then", "a state", "a state from the first", "a state under a guard", "in place"]
+STATES = [
+    *("now and then", "a state", "a state by another name", "a state from the first", "a state under a guard"),
+    "in place",
+]
 
 
 @pytest.mark.parametrize("way", [*DIVIDED, *WHOLE, *STATES])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ddpify_runtime.forward import model_code
 from torch import Tensor, nn
 
+from . import states
+
 
 def named(x: Tensor) -> Tensor:
     return inner(x)
@@ -37,15 +39,23 @@ class Other(nn.Module):
         return another(x)
 
 
+class Tracker:
+    """No module: a part only holds it."""
+
+    def tracked(self, x: Tensor) -> Tensor:
+        return states.kept_state(x)
+
+
 class Net(Base):
     def __init__(self, other: bool = False) -> None:
         super().__init__()
+        self.tracker = Tracker()
         self.part = Other() if other else nn.Linear(1, 1)
 
 
 def test_the_code_of_a_module() -> None:
     found = {code.co_name for code in model_code.codes(nn.Sequential(Net()))}
-    assert {"__init__", "forward", "computed", "named", "inner", "size"} <= found
+    assert {"__init__", "forward", "computed", "named", "inner", "size", "tracked", "kept_state", "of_all"} <= found
     assert "another" not in found
     assert "another" in {code.co_name for code in model_code.codes(Net(other=True))}
 
