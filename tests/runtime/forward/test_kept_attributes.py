@@ -74,11 +74,6 @@ class State(nn.Module):
             if isinstance(getattr(self, "weights", None), Tensor) and len(self.weights) == len(weights):
                 weights = weights + 0.1 * self.weights
             self.weights = weights.detach()
-        elif self.way == "a state by another name":
-            before = getattr(self, f"{self.way[:1]}_kept", None)
-            if isinstance(before, Tensor) and len(before) == len(weights):
-                weights = weights + 0.1 * before
-            self.weights = self.a_kept = weights.detach()
         elif self.way == "a state from the first":
             self.weights = 0.5 * (torch.zeros_like(weights) if self.weights is None else self.weights[: len(x)])
             self.weights = self.weights[: len(x)].detach() + weights[: len(self.weights)].detach()
@@ -92,12 +87,30 @@ class State(nn.Module):
         return out
 
 
+class Computed(nn.Module):
+    """Goes on with what it has kept, by a name that it computes."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.query, self.value, self.way = nn.Linear(6, 6), nn.Linear(6, 6), way
+
+    def forward(self, x: Tensor) -> Tensor:
+        ROWS.append(len(x))
+        weights = (self.query(x) @ x.transpose(1, 2)).softmax(-1)
+        before = getattr(self, self.way[2:7] + "s", None)
+        if isinstance(before, Tensor) and len(before) == len(weights):
+            weights = weights + 0.1 * before
+        self.weights = self.states = weights.detach()
+        out: Tensor = weights @ self.value(x)
+        return out
+
+
 class Net(nn.Module):
     last: Tensor | None
 
     def __init__(self, way: str) -> None:
         super().__init__()
-        part = State if way in STATES else Attention
+        part = Computed if way == "a state by another name" else State if way in STATES else Attention
         self.parts, self.head, self.last = nn.ModuleList([part(way), part(way)]), nn.Linear(6, 2), None
 
     def forward(self, x: Tensor) -> Tensor:

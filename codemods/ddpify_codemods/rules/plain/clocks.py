@@ -16,6 +16,7 @@ from .logged import is_logged
 from .rank_0_alone import is_of_rank_0
 from .words import program_of
 
+_TEXTS = frozenset({"__str__", "__format__", "__repr__"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Methods of libraries that say what one process has.
 _METHODS = frozenset(
@@ -29,9 +30,9 @@ def by_clock(script: Script) -> Iterator[Replace | Finding]:
     """Where rank 0 decides by its clock; also where all that hangs on it is to show what all ranks bring together."""
 
     def meets(nodes: Sequence[ast.AST]) -> bool:
-        return any(_meets(script, part, together) for node in nodes for part in ast.walk(node))
+        return any(_meets(script, part, together, defined) for node in nodes for part in ast.walk(node))
 
-    together = _together(script)
+    together, defined = _together(script), _defined(script)
     for item in clock_decisions.decisions(script, meets, _telling(script)):
         test = item.node if isinstance(item, Replace) else None
         within = isinstance(test, ast.expr) and not isinstance(script.parents[test], ast.stmt)
@@ -58,19 +59,21 @@ def _together(script: Script) -> set[ast.AST]:
     return {*found.reductions, *found.of_rank_0, *found.forwards, *read}
 
 
-def _meets(script: Script, node: ast.AST, together: set[ast.AST]) -> bool:
+def _meets(script: Script, node: ast.AST, together: set[ast.AST], defined: frozenset[str]) -> bool:
     """Whether ranks may wait for each other in an expression: it is brought together, or calls what the program defines
-    or gets as a value."""
+    or gets as a value.
+
+    Args:
+        together: the expressions that all ranks compute together. defined: the names of what the program defines.
+    """
     if node in together:
         return True
     if isinstance(node, ast.Attribute | ast.Call):
         name = last_name(node.func) if isinstance(node, ast.Call) else node.attr
-        if name in _defined(script):
+        if name in defined:
             return True
     if not isinstance(node, ast.Call):
-        return isinstance(node, ast.FormattedValue) and not {"__str__", "__format__", "__repr__"}.isdisjoint(
-            _defined(script)
-        )
+        return isinstance(node, ast.FormattedValue) and not _TEXTS.isdisjoint(defined)
     if isinstance(node.func, ast.Name):
         return node.func.id not in script.imported and not hasattr(builtins, node.func.id)
     root = ast.unparse(node.func).partition(".")[0]
