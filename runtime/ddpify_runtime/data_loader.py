@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import count
 from operator import index
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import ref
 
 import torch
@@ -58,19 +58,20 @@ _NO_BATCHES = "its loader has no batch size, so that the data set makes the batc
 class DataLoader(TorchDataLoader[T_co]):
     """torch.utils.data.DataLoader: same arguments, same batches, same length."""
 
-    _reason = ""  # learnt: why every rank has to load everything
+    _reason: str = ""  # learnt: why every rank has to load everything
     _form: Form = None  # learnt: how batches are made of parts
-    _padded = 0  # learnt: how many sizes of a batch are those of its longest sample, on whichever rank
-    _meets = False  # learnt: whether the ranks put something of each batch together
-    _seen = 0  # batches of that form
-    _largest = 0  # batch that was asked for: the first that is divided may be the last of a pass, which is smaller
-    _divided = False  # a part of a batch has been asked for
-    _passes = 0
+    _padded: int = 0  # learnt: how many sizes of a batch are those of its longest sample, on whichever rank
+    _meets: bool = False  # learnt: whether the ranks put something of each batch together
+    _seen: int = 0  # batches of that form
+    _largest: int = 0  # batch that was asked for: the first that is divided may be the last of a pass, which is smaller
+    _divided: bool = False  # a part of a batch has been asked for
+    _passes: int = 0
     _stream: int | None = None
     _samples: Samples | None = None
     _inner: TorchDataLoader[Any] | None = None
     _labels: list[Labels]
     _in_parts: set[int] | None  # samples that ranks load in parts, in this pass, where something is learnt from them
+    learnt: ClassVar[frozenset[str]]  # the names of all these, which are no state of a class derived from this one
 
     if not TYPE_CHECKING:  # torch's own signature
 
@@ -214,6 +215,8 @@ class DataLoader(TorchDataLoader[T_co]):
                 "The steps since it began may be wrong: import DataLoader from torch.utils.data, not ddpify_runtime"
             )
 
+
+DataLoader.learnt = frozenset(DataLoader.__annotations__)
 
 _FORWARDED = (
     "num_workers",

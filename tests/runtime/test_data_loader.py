@@ -6,6 +6,7 @@ import copy
 import gc
 import multiprocessing
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,64 @@ def test_each_rank_loads_its_rows(draws: str) -> None:
     # The first batch of 10 whole, then a third of each: 43 of the first epoch, 53 of the second.
     assert sum(loaded) == 3 * 10 + 43 + 53
     assert max(loaded) - min(loaded) <= 10
+
+
+class Endless:
+    def __init__(self, sampler: Any) -> None:
+        self.sampler = sampler
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            yield from self.sampler
+
+
+class WithEndlessWorkers(DataLoader[Any]):
+    """As those that keep their workers by a batch sampler without an end."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        object.__setattr__(self, "batch_sampler", Endless(self.batch_sampler))
+        self.batches = super().__iter__()
+
+    def __len__(self) -> int:
+        return 6
+
+    def __iter__(self) -> Any:
+        for _ in range(len(self)):
+            yield next(self.batches)
+
+
+class Collating(DataLoader[Any]):
+    """One whose own method makes the batches, and counts them."""
+
+    def __init__(self, dataset: Dataset[Any], **kwargs: Any) -> None:
+        self.made = 0
+        super().__init__(dataset, collate_fn=self.collate, **kwargs)
+
+    def collate(self, samples: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
+        return torch.stack([x for x, _ in samples]) * 2, torch.tensor([y for _, y in samples])
+
+    def __iter__(self) -> Any:
+        for x, y in super().__iter__():
+            self.made += 1
+            yield x + 1, y
+
+
+def derived(kind: type[DataLoader[Any]], workers: int) -> tuple[list[list[float]], int]:
+    torch.manual_seed(5)
+    dataset = Counted()
+    loader = kind(dataset, batch_size=10, shuffle=True, num_workers=workers)
+    found = [torch.cat([x[:, 0].to("cpu"), y.to("cpu").float()]).tolist() for _ in range(3) for x, y in loader]
+    return found, dataset.loaded
+
+
+@pytest.mark.parametrize("kind", [WithEndlessWorkers, Collating])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_derived_class_loads_its_rows(kind: type[DataLoader[Any]], workers: int) -> None:
+    (alone,) = run(1, derived, kind, workers)
+    for found, loaded in run(2, derived, kind, workers):
+        assert found == alone[0]
+        assert workers or loaded < 0.8 * alone[1]  # the first four batches are loaded whole where they are collated
 
 
 def left_workers(breaks: bool) -> list[bool]:

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 from ddpify_codemods import convert
+from ddpify_codemods.rules.exact import loader
+from ddpify_runtime import DataLoader
+from torch.utils.data import DataLoader as TorchDataLoader
 
 from .snippet import check_noop, check_transformed, findings, imports_of
 
@@ -14,7 +17,6 @@ from .snippet import check_noop, check_transformed, findings, imports_of
         ("def run(loader: DataLoader) -> None:\n    pass", "from torch.utils.data import DataLoader\n"),
         ("known = isinstance(3, DataLoader)", "from torch.utils.data import DataLoader\n"),
         ("loader = DataLoader([])", "from torch_geometric.loader import DataLoader\n"),
-        ("class Mine(DataLoader):\n    pass\nloader = Mine([])", "from torch.utils.data import DataLoader\n"),
         ("loader = torch.utils.data.BatchSampler([], 3, False)", ""),
     ],
 )
@@ -23,9 +25,28 @@ def test_nothing_to_load(lines: str, imports: str) -> None:
     assert imports in imports_of(lines, imports=imports)
 
 
-def test_a_derived_class_is_a_note() -> None:
-    found = findings("class Mine(DataLoader):\n    pass", imports="from torch.utils.data import DataLoader\n")
-    assert [(each.rule, each.severity) for each in found] == [("DDP109", "note")]
+@pytest.mark.parametrize("base", ["DataLoader", "DataLoader[int]", "torch.utils.data.DataLoader"])
+def test_a_derived_class_is_derived_from_the_runtime_s(base: str) -> None:
+    lines = "class Mine({}):\n    def __iter__(self):\n        return iter(super().__iter__())\nloader = Mine([])"
+    imports = "" if base.startswith("torch") else "from torch.utils.data import DataLoader\n"
+    check_transformed(lines.format(base), lines.format(base.removeprefix("torch.utils.data.")), imports=imports)
+    assert "    DataLoader,\n" in imports_of(lines.format(base), imports=imports)
+    assert not findings(lines.format(base), imports=imports)
+
+
+@pytest.mark.parametrize("line", ["self._labels = []", "yield from self._get_iterator()"])
+def test_a_derived_class_that_touches_what_is_inside_stays(line: str) -> None:
+    imports = "from torch.utils.data import DataLoader\n"
+    lines = f"class Mine(DataLoader):\n    def __iter__(self):\n        {line}\nloader = Mine([])"
+    check_noop(lines, imports=imports)
+    assert imports in imports_of(lines, imports=imports)
+    assert [(each.rule, each.severity) for each in findings(lines, imports=imports)] == [("DDP109", "note")]
+
+
+def test_what_is_inside_is_known() -> None:
+    named = {name for name in vars(DataLoader) if not name.startswith("__")} | DataLoader.learnt
+    assert named - {"learnt", "_is_protocol"} == loader._OF_RUNTIME
+    assert all(hasattr(TorchDataLoader, name) for name in loader._OF_TORCH - {"_iterator"})
 
 
 _GUARD = "if os.environ.get('RANK', '0') == '0':\n    "

@@ -19,17 +19,26 @@ _SHOWS_BATCHES = {"add_image", "add_images", "add_graph", "add_embedding", "add_
 _REMEDY = "every process loads whole batches and takes its rows of them: right, but slower"
 _MESSAGE = "load only this rank's rows of each batch"
 _NAMED = "name the order of which each rank takes its rows"
+# What a class derived from DataLoader may not touch: what torch's does by itself, and where that of ddpify_runtime,
+# which does it otherwise, keeps what it knows.
+_OF_TORCH = {"_auto_collation", "_get_iterator", "_index_sampler", "_iterator"}
+_OF_RUNTIME = {
+    "_batches", "_divided", "_each_tensors_labels", "_form", "_gather_what_is_held", "_in_parts", "_inner", "_labels",
+    "_labels_at", "_largest", "_learn", "_load_whole", "_may_shard", "_meets", "_padded", "_passed", "_passes",
+    "_reason", "_require_whole", "_samples", "_see_labels", "_seed", "_seen", "_size", "_stream", "is_without_state",
+}  # fmt: skip
 _SAMPLER, _WRAPPER = "DistributedSampler", "DistributedSamplerWrapper"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Take the DataLoader of ddpify_runtime instead of torch's, and name the sampler where one is made in sight."""
     uses = [node for node in script.find(ast.Name, ast.Attribute) if _is_loader(script, node)]
-    bases = [node for node in uses if isinstance(script.parents[node], ast.ClassDef)]
-    if bases:
-        line = script.statement(bases[0]).lineno
-        yield Finding(RULE.id, "note", line, "a class is derived from DataLoader: its loaders stay torch's", _REMEDY)
-        return
+    for node in uses:
+        if (derived := _derived(script, node)) and (name := _touched(derived)):
+            line = script.statement(node).lineno
+            reason = f"a class derived from DataLoader has a `{name}` of its own: its loaders stay torch's"
+            yield Finding(RULE.id, "note", line, reason, _REMEDY)
+            return
     made = [node for node in uses if _is_made(script, node)]
     for call in script.find(ast.Call):
         if made and (method := _shows_batches(script, call)):
@@ -76,6 +85,23 @@ def _is_loader(script: Script, node: ast.Name | ast.Attribute) -> bool:
     return isinstance(node.ctx, ast.Load) and script.qualified(node) in _LOADERS
 
 
+def _derived(script: Script, node: ast.AST) -> ast.ClassDef | None:
+    """The class that this is a base of, `DataLoader` or `DataLoader[int]`."""
+    parent = script.parents[node]
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        parent = script.parents[parent]
+    return parent if isinstance(parent, ast.ClassDef) else None
+
+
+def _touched(derived: ast.ClassDef) -> str:
+    """What a class uses or sets that torch's loader and that of ddpify_runtime do differently; "" for nothing."""
+    for node in ast.walk(derived):
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "name", "")
+        if name in _OF_TORCH | _OF_RUNTIME:
+            return str(name)
+    return ""
+
+
 def _shows_batches(script: Script, call: ast.Call) -> str:
     """The method of a writer that the script itself gives a batch, or makes, on rank 0 alone; "" for any other call."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _SHOWS_BATCHES:
@@ -93,11 +119,11 @@ def _comes_from_elsewhere(script: Script, node: ast.Name) -> bool:
 
 
 def _is_made(script: Script, node: ast.AST) -> bool:
-    """Whether a loader is built here: called, or handed on to be called; not named in a check or an annotation."""
+    """Whether a loader is built here: called, handed on, or derived from; not named in a check or an annotation."""
     parent = script.parents[node]
     if isinstance(parent, ast.Call):
         return parent.func is node or script.qualified(parent.func) not in ("isinstance", "issubclass")
-    return isinstance(parent, (ast.Assign, ast.keyword, ast.IfExp, ast.Return))
+    return isinstance(parent, (ast.Assign, ast.keyword, ast.IfExp, ast.Return)) or _derived(script, node) is not None
 
 
 RULE = Rule(
@@ -106,7 +132,8 @@ RULE = Rule(
     why="""\
 Every process draws the same global batches, in the order that the single process would have drawn (D1-D7, D9).
 torch's DataLoader would load all of their rows in every process; the one of ddpify_runtime, a subclass, loads those
-that this process computes, augmented or not. Batch size, length and order stay as they are.
+that this process computes, augmented or not. Batch size, length and order stay as they are. A class that the script
+derives from torch's is derived from it instead.
 Where a loader is made in sight, the sampler is named of whose order each process takes its rows; one of the script's
 own is wrapped. A call that hides it stays (`**options` filled elsewhere, a batch_sampler, an IterableDataset).""",
     before="""\
