@@ -1,4 +1,4 @@
-"""Which values are sets: also those that a dictionary holds."""
+"""Which values are sets whose order is another in every process: also those that a dictionary holds."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ _METHODS = frozenset({"union", "intersection", "difference", "symmetric_differen
 
 
 def is_set(script: Script, node: ast.expr, depth: int = _DEPTH) -> bool:
-    """Whether a value is a set. Args: depth: of names that are looked up."""
+    """Whether a value is a set, other than one of whole numbers alone. Args: depth: of names that are looked up."""
+    if _is_of_numbers(node):
+        return False
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
             return is_set(script, node.func.value, depth)
         return isinstance(node.func, ast.Name) and node.func.id in _SETS
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.BitAnd | ast.BitOr | ast.BitXor):
-        return is_set(script, node.left, depth)
+        return is_set(script, node.left, depth) or (_is_of_numbers(node.left) and is_set(script, node.right, depth))
     if isinstance(node, ast.Subscript):
         return _holds_sets(script, node.value, depth)
     if isinstance(node, ast.Name | ast.Attribute):
@@ -28,6 +30,19 @@ def is_set(script: Script, node: ast.expr, depth: int = _DEPTH) -> bool:
         made = _assigned(script, node) if depth else []
         return bool(made) and all(is_set(script, each, depth - 1) for each in made)
     return isinstance(node, ast.Set | ast.SetComp)
+
+
+def _is_of_numbers(node: ast.expr) -> bool:
+    """Whether a set is made of a range, or is what is left of such a one: its order is alike in every process."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.BitAnd):
+        return _is_of_numbers(node.left)
+    if not isinstance(node, ast.Call) or len(node.args) != 1:
+        return False
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr in ("difference", "intersection") and _is_of_numbers(node.func.value)
+    made = node.args[0]
+    is_range = isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "range"
+    return isinstance(node.func, ast.Name) and node.func.id in _SETS and is_range
 
 
 def _holds_sets(script: Script, node: ast.expr, depth: int) -> bool:
