@@ -26,10 +26,19 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue
         for branch in (part for part in ast.walk(loop) if isinstance(part, ast.If) and part.lineno < backward):
             tests = {part.attr for part in ast.walk(branch.test) if isinstance(part, ast.Attribute)}
-            if tests & _TESTS and any(isinstance(part, ast.Continue) for part in branch.body):
+            skips = tests & _TESTS and any(isinstance(part, ast.Continue) for part in branch.body)
+            if skips and not _asks_all(script, branch.test):
                 message = "a rank that skips its backward pass leaves the others waiting in theirs: the run hangs"
                 remedy = "decide together: dist.all_reduce a flag with ReduceOp.MAX, and skip on all ranks"
                 yield Finding(RULE.id, "warning", branch.lineno, message, remedy)
+
+
+def _asks_all(script: Script, test: ast.expr) -> bool:
+    """Whether a test asks about what a function of the file has brought together from all ranks, itself."""
+    called = {part.func.id for part in ast.walk(test) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
+    functions = [each for each in script.find(ast.FunctionDef) if each.name in called]
+    inside = (part for each in functions for part in ast.walk(each))
+    return any(isinstance(part, ast.Call) and is_collective(script, part) for part in inside)
 
 
 RULE = Rule(

@@ -193,3 +193,61 @@ def test_a_model_as_a_base_class_keeps_it(behind: str) -> None:
 )
 def test_a_model_that_may_be_another_one_than_a_base_class_keeps(source: str) -> None:
     assert not kept_by_object(program(source))
+
+
+OWN = """\
+body = nn.Linear(4, 4)
+
+
+class Trainer:
+    def __init__(self, network, optimizer=None, device="cpu"):
+        self.network = network.to(device)
+        self.optimizer = optimizer
+
+    def fit(self):
+        for x, y in train_loader:
+            self.optimizer.zero_grad()
+            F.cross_entropy(self.network(x), y).backward()
+            self.optimizer.step()
+
+
+def search(lr):
+    first = nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(first.parameters(), lr=lr)
+    Trainer(first, optimizer).fit()
+
+
+def best(lr):
+    second = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3))
+    optimizer = torch.optim.SGD(second.parameters(), lr=lr)
+    trainer = Trainer(network=second, optimizer=optimizer)
+    trainer.fit()
+
+
+search(0.1)
+best(0.1)
+"""
+
+
+def test_models_that_callers_make_with_their_optimizers() -> None:
+    assert [base.code for _, _, base in kept_by_object(program(OWN))] == ["self.network"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Trainer(network=second,", "Trainer(network=nn.Linear(4, 3),"),
+        ("    trainer.fit()", "    judge = nn.Linear(4, 3)\n    trainer.fit()\n    Trainer(judge)"),
+        ("    trainer.fit()", "    second[1] = nn.Linear(4, 3)\n    trainer.fit()"),
+        ("    trainer.fit()", "    trainer.network.append(nn.Linear(3, 3))\n    trainer.fit()"),
+        ("    trainer.fit()", "    trainer.network = nn.Linear(4, 3)\n    trainer.fit()"),
+    ],
+)
+def test_models_that_are_not_each_ones_own(old: str, new: str) -> None:
+    assert old in OWN
+    assert not kept_by_object(program(OWN.replace(old, new)))
+
+
+def test_models_with_a_part_in_common() -> None:
+    shared = OWN.replace("first = nn.Linear(4, 3)", "first = nn.Sequential(body, nn.Linear(4, 3))")
+    assert not kept_by_object(program(shared.replace("nn.Sequential(nn.Linear(4, 4)", "nn.Sequential(body")))
