@@ -3577,19 +3577,19 @@ def test_what_is_prepared_where_it_is_not_there(look: str, ranks: int, tmp_path:
 
 
 CHOSEN = """\
-class Loss(nn.Module):
+class Loss(torch.nn.Module):
     def forward(self, out, y, weight):
-        return F.nll_loss(out.log_softmax(1), y, weight=weight)
+        return torch.nn.functional.nll_loss(out.log_softmax(1), y, weight=weight)
 
 
-model = nn.Linear(5, 3)
+model = torch.nn.Linear(5, 3)
 train_loader = DataLoader(TensorDataset(torch.randn(36, 5), torch.arange(36) % 7 % 3), batch_size=12, shuffle=True)
 test_loader = DataLoader(TensorDataset(torch.randn(20, 5), torch.arange(20) % 7 % 3), batch_size=6)
 weights = torch.tensor([1.0, 2.0, 5.0])
 chosen = len(__file__) > 3
-criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+criterion = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
 if chosen is CHOSEN:
-    criterion = nn.CrossEntropyLoss(weight=weights, label_smoothing=0.1)
+    criterion = torch.nn.CrossEntropyLoss(weight=weights, label_smoothing=0.1)
 measure = Loss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 for epoch in range(2):
