@@ -3631,3 +3631,44 @@ LOOKS = [
 @pytest.mark.parametrize("look", LOOKS)
 def test_what_is_prepared_where_it_is_not_there(look: str, ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD + PREPARED.replace("LOOK", look), ranks, tmp_path)
+
+
+CHOSEN = """\
+class Loss(torch.nn.Module):
+    def forward(self, out, y, weight):
+        return torch.nn.functional.nll_loss(out.log_softmax(1), y, weight=weight)
+
+
+model = torch.nn.Linear(5, 3)
+train_loader = DataLoader(TensorDataset(torch.randn(36, 5), torch.arange(36) % 7 % 3), batch_size=12, shuffle=True)
+test_loader = DataLoader(TensorDataset(torch.randn(20, 5), torch.arange(20) % 7 % 3), batch_size=6)
+weights = torch.tensor([1.0, 2.0, 5.0])
+chosen = len(__file__) > 3
+criterion = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
+if chosen is CHOSEN:
+    criterion = torch.nn.CrossEntropyLoss(weight=weights, label_smoothing=0.1)
+measure = Loss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+for epoch in range(2):
+    for x, y in train_loader:
+        out = model(x)
+        loss = criterion(out, y) + measure(out, y, weights)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    total = of_batches = hits = 0
+    with torch.no_grad():
+        for x, y in test_loader:
+            out = model(x)
+            total += criterion(out, y).item() * len(y)
+            of_batches += measure(out, y, weights).item()
+            hits += (out.argmax(1) == y).sum().item()
+    print(total / 20, of_batches / len(test_loader), hits)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("chosen", ["True", "False"])
+def test_class_weights_by_choice_and_in_a_module(chosen: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("def train(")[0] + CHOSEN.replace("CHOSEN", chosen), ranks, tmp_path)

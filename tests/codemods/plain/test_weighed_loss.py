@@ -116,11 +116,118 @@ def test_a_sum_of_such_targets_stays_as_it_is() -> None:
     assert "(loss * dist.get_world_size()).backward()" in result.code
 
 
-@pytest.mark.parametrize("other", ["nn.CrossEntropyLoss()", "nn.CrossEntropyLoss(weight=torch.ones(3))"])
+@pytest.mark.parametrize("call", [CALL, "criterion.forward(model(x), y)"])
+@pytest.mark.parametrize(
+    ("weighed", "count"),
+    [("ignore_index=2", "(y != criterion.ignore_index).sum()"), ("weights", "criterion.weight[y].sum()")],
+)
+def test_one_of_a_kind_is_divided_that_is_a_sum(weighed: str, count: str, call: str) -> None:
+    """The other one stays a mean, whose targets may be anything."""
+    makes = f"{WEIGHTS}criterion = nn.CrossEntropyLoss()\nif total:\n    criterion = nn.CrossEntropyLoss({weighed})\n"
+    after = f"for x, y in test_loader:\n    total += {CALL}.item() * len(y)\nprint(total / len(test_set))\n"
+    result = plain(HEAD + makes + LOOP.format(loss=call, step="optimizer.step()") + after)
+    assert not refusals(result)
+    assert f' / (mean_over_ranks({count}) if criterion.reduction == "sum" else 1)\n' in result.code
+    assert f' / ({count} if criterion.reduction == "sum" else 1)).item() * len(y)\n' in result.code
+    assert result.code.count('reduction="sum"') == 1 and "criterion = nn.CrossEntropyLoss()\n" in result.code
+
+
+def test_two_that_are_counted_alike() -> None:
+    makes = f"{WEIGHTS}criterion = nn.CrossEntropyLoss(weights) if total else nn.CrossEntropyLoss(torch.rand(3))\n"
+    result = plain(HEAD + makes + LOOP.format(loss=CALL, step="optimizer.step()"))
+    assert not refusals(result) and result.code.count('reduction="sum"') == 2
+    assert " / mean_over_ranks(criterion.weight[y].sum())\n" in result.code
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "nn.CrossEntropyLoss(weight=torch.ones(3))",  # counted otherwise
+        "nn.CrossEntropyLoss(reduction='sum')",
+        "nn.CrossEntropyLoss(reduction=random.choice(['sum', 'mean']))",
+        "nn.CrossEntropyLoss(weight=unknown)",
+    ],
+)
 def test_two_of_a_kind_are_refused_by_one_name(other: str) -> None:
     """Which of them leaves targets out, or weighs them, is not seen where they are called."""
-    makes = f"criterion = nn.CrossEntropyLoss(ignore_index=2) if len(__file__) > 3 else {other}\n"
-    assert refusals(plain(HEAD + makes + LOOP.format(loss=CALL, step="optimizer.step()")))
+    makes = f"unknown = total\ncriterion = nn.CrossEntropyLoss(ignore_index=2) if len(__file__) > 3 else {other}\n"
+    assert undivided(plain(HEAD + makes + LOOP.format(loss=CALL, step="optimizer.step()")))
+
+
+@pytest.mark.parametrize("line", ["criterion.reduction = 'mean'", "print(criterion.reduction)"])
+def test_a_loss_whose_reduction_is_asked_or_set(line: str) -> None:
+    """It would be another one."""
+    assert refusals(plain(with_criterion("ignore_index=0", before=WEIGHTS) + f"{line}\n"))
+
+
+@pytest.mark.parametrize("shown", ["* len(y)", "* y.size(0)"])
+def test_an_evaluation_weighs_the_means_of_whole_batches(shown: str) -> None:
+    """A mean of a rank's samples, times how many they are, is no part of that of the batch."""
+    after = f"for x, y in test_loader:\n    total += {CALL}.item() {shown}\nprint(total / len(test_set))\n"
+    result = plain(with_criterion("weights", after=after))
+    assert not refusals(result) and "range(dist.get_rank()" not in result.code
+
+
+IN_MODULE = """\
+class Loss(nn.Module):
+    def forward(self, out, target, weight):
+        return F.nll_loss(out.log_softmax(1), target, weight=weight)
+
+
+weights = torch.tensor([1.0, 2.0, 3.0])
+measure = Loss()
+"""
+EVALUATED = """\
+with {}:
+    for x, y in test_loader:
+        total += measure(model(x), y, weights).item()
+print(total / len(test_loader))
+"""
+
+
+def of_module(quiet: str, before: str = "", after: str = "") -> str:
+    """A script whose loss is in a module that stays in training."""
+    return (
+        HEAD
+        + before
+        + IN_MODULE
+        + LOOP.format(loss="measure(model(x), y, weights)", step="optimizer.step()")
+        + EVALUATED.format(quiet)
+        + after
+    )
+
+
+def test_a_module_asks_whether_gradients_are_computed() -> None:
+    """For a loss that nobody sets to evaluation."""
+    for quiet in ("torch.no_grad()", "torch.inference_mode()"):
+        result = plain(of_module(quiet))
+        assert not refusals(result) and "test_loader = DataLoader(test_set, batch_size=8)\n" not in result.code
+        assert " / (mean_over_ranks(counted) if torch.is_grad_enabled() else counted)\n" in result.code
+
+
+@pytest.mark.parametrize(
+    ("quiet", "before"),
+    [
+        ("open(__file__)", ""),
+        ("torch.set_grad_enabled(total > 3)", ""),
+        ("torch.enable_grad()", ""),
+        ("torch.no_grad(), torch.enable_grad()", ""),
+        ("torch.no_grad()", "from torch.utils.checkpoint import checkpoint\n"),
+    ],
+)
+def test_an_evaluation_with_gradients_is_whole(quiet: str, before: str) -> None:
+    result = plain(of_module(quiet, before))
+    assert "is_grad_enabled" not in result.code
+    assert refusals(result) or "test_loader = DataLoader(test_set, batch_size=8)\n" in result.code
+
+
+def test_training_that_is_measured_without_gradients() -> None:
+    """All ranks are there together: they divide by what all have."""
+    quietly = "        with torch.no_grad():\n            total += measure(model(x), y, weights).item()\n"
+    result = plain(
+        of_module("torch.no_grad()").replace("        optimizer.zero_grad", f"{quietly}        optimizer.zero_grad")
+    )
+    assert "if self.training else counted" in result.code or refusals(result)
 
 
 def test_a_loss_that_is_called_by_its_forward() -> None:

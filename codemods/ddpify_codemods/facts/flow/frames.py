@@ -244,7 +244,9 @@ class FlowFacts:
     which no optimizer is made.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
     losses of training among them; weighed_together: the calls where all ranks are at the same place; weighed_apart:
-    those where they are not, as in evaluations; not_weighed: what makes losses that are called in another way, too.
+    those where they are not, as in evaluations; weighed_ways: of those in models, whether each time the targets were of
+    all ranks' batches of training, or a rank's own ones, whether gradients were computed, and whether the model
+    evaluated; not_weighed: what makes losses that are called in another way, too.
     deferred: where a meter makes a number in a loop that ranks go through unequally often, a problem unless it is
     brought together where it is read. by_batches: where numbers of every W-th batch are brought together, by
     expressions or by what AfterLoop names; a problem where others are, too. needs_sample: the loops that make a tensor
@@ -387,6 +389,7 @@ class FlowFacts:
     weighs: set[ast.Call] = field(default_factory=set)
     weighed_together: set[ast.Call] = field(default_factory=set)
     weighed_apart: dict[ast.Call, set[Problem]] = field(default_factory=dict)
+    weighed_ways: dict[ast.Call, set[tuple[str, bool, bool]]] = field(default_factory=dict)
     not_weighed: set[ast.Call] = field(default_factory=set)
     deferred: dict[ast.expr, set[Problem]] = field(default_factory=dict)
     by_batches: dict[object, set[Problem]] = field(default_factory=dict)

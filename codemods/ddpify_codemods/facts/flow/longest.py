@@ -27,7 +27,7 @@ class Longest(State):
         loaders = {each for value in entries(values) for each in value.loaders}
         around = {each for context in self.contexts for each in context.loaders}
         trains = bool(loaders) and all(self.status.get(each) == "training" for each in loaders | around)
-        if any(map(_computes_again, self.scripts)):
+        if any(map(computes_again, self.scripts)):
             return False
         if self.without_gradients:
             self.found.agreed_quietly.add(node)
@@ -47,7 +47,7 @@ class Longest(State):
 
 
 @lru_cache(maxsize=KEPT)
-def _computes_again(script: Script) -> bool:
+def computes_again(script: Script) -> bool:
     """Whether a forward may run twice, without gradients at first: torch.utils.checkpoint."""
     return any(
         script.qualified(each).startswith("torch.utils.checkpoint.") for each in script.find(ast.Attribute)

@@ -5,24 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
-from ..script import Script
 from .dimensions import of_dimensions, of_losses
 from .frames import Frame, Problem
 from .given import given_to
-from .given_parameters import GivenParameters
-from .operation_names import LOSS_CLASSES
 from .own_decisions import is_drawn
 from .packed import PACKED
 from .reductions import loss_of
-from .values import Module, Thing, Value, root_of
+from .values import Value, root_of
+from .weighed_calls import WeighedCalls
 from .weighing import Origin, Weighed, is_repeatable, runs_always, target_of, weighed
 
-_NAMED = ast.Name | ast.Attribute
 
-
-class Losses(GivenParameters):
+class Losses(WeighedCalls):
     """What losses make of batches."""
 
     def loss(self, name: str, node: ast.Call, given: Sequence[Value], reduction: str, frame: Frame) -> Value:
@@ -41,19 +36,6 @@ class Losses(GivenParameters):
         self.found.weighed[node] = Weighed(frame.script, node, f"len({ast.unparse(target)})", node, keeps_mean=True)
         return mean
 
-    def is_weighted(self, call: ast.Call) -> bool:
-        """Whether a classification loss weighs its classes, or leaves targets out."""
-        words = {
-            word.arg
-            for word in call.keywords
-            if not (isinstance(word.value, ast.Constant) and word.value.value is None)
-        }
-        is_function = (self.name_of(call.func)).rpartition(".")[2] not in LOSS_CLASSES
-        before = 2 if is_function else 0
-        by_place = [*call.args[before : before + 1], *call.args[before + 2 : before + 3]]  # weight, ignore_index
-        given = any(not (isinstance(each, ast.Constant) and each.value is None) for each in by_place)
-        return self.leaves_out() or bool(words & {"weight", "ignore_index"}) or given
-
     def weighed_loss(self, node: ast.Call, made: ast.Call, given: list[Value], reduction: str, frame: Frame) -> Value:
         """A loss of targets of which some count more, or not at all: a mean, if it is divided by what all ranks have.
 
@@ -70,9 +52,8 @@ class Losses(GivenParameters):
         one = weighed(frame.script, node, made, self.leaves_out(), origin)
         together = not self.own_ways and not any(context.how == "rows" for context in self.contexts)
         result = _as_if_of_rows(given, reduction)
-        alike = not any(value.is_local for value in given[1:]) and not any(
-            value.is_local and not is_drawn(value) for value in given[:1]
-        )  # all ranks have the same targets
+        drawn = [value for value in given if value.is_local and is_drawn(value)]  # by each rank, for itself
+        alike = not any(value.is_local and value not in drawn for value in given)
         if one is None or not together or not (alike or result.kind == "mean"):
             self.found.not_weighed.add(made)
             return loss_of(given, reduction, True)
@@ -80,74 +61,25 @@ class Losses(GivenParameters):
         method = frame.node if isinstance(frame.node, ast.FunctionDef) and this is not None else None
         if method is not None and this is not None and this in frame.owners and method.args.args:
             one = replace(one, trains=f"{method.args.args[0].arg}.training")
-        self.found.weighed[node] = one
+        self.is_weighed(one)
         self.found.weighs |= {made} if result.kind == "mean" else set()
-        if one.trains and root_of(self.in_forward[0]).evaluates:
-            return result
         loaders = frozenset(each for each in result.loaders if self.status.get(each) != "training")
         loaders |= frozenset().union(*(context.loaders for context in self.contexts if self.uneven(context)))
-        if loaders:
+        own = "drawn" if any(value in drawn for value in given[1:]) else ""  # targets, by which it divides
+        how = "apart" if loaders else own or ("together" if result.kind == "mean" else "")
+        evaluates = bool(one.trains) and root_of(self.in_forward[0]).evaluates
+        if how:
+            self.found.weighed_ways.setdefault(node, set()).add((how, bool(self.without_gradients), evaluates))
+        if loaders and not evaluates:
             reason = "what its targets count for together is asked of all ranks, of each batch"
             self.found.weighed_apart.setdefault(node, set()).add(Problem(frame.script, node, reason, loaders))
-        elif result.kind == "mean":
+        elif how == "together" and not evaluates:
             self.found.weighed_together.add(node)
-        return result
-
-    def chooses_loss(self, node: ast.Call, things: set[Thing]) -> None:
-        """A loss is one of several, of which one is divided by what all ranks' targets count for: where it is that."""
-        one = self.found.weighed[node]
-        own = [each for each in things if isinstance(each, Module) and each.made is one.made]
-        others = [each for each in things if each not in own]
-        if not others:
-            return
-        kind = own[0].name.rpartition(".")[2] if own else ""
-        told = kind and one.made in one.script.parents and not one.trains and isinstance(one.made.func, _NAMED)
-        if not told or any(not isinstance(each, Module) or _may_be(each, kind) for each in others):
-            self.found.not_weighed.add(one.made)
-            return
-        asks = f"isinstance({ast.unparse(node.func)}, {ast.unparse(one.made.func)})"
-        self.found.weighed[node] = replace(one, asks=asks)
-
-    def end_weighing(self) -> None:
-        """Let evaluations be whole that share a call of a loss with training, which divides by all ranks' targets; and
-        losses be divided only where they are those that leave targets out."""
-        for node in [*self.found.weighed]:
-            if len(things := self.called_as.get(node, set())) > 1:
-                self.chooses_loss(node, things)
-        for node, problems in self.found.weighed_apart.items():
-            if node in self.found.weighed_together or self.found.weighed[node].trains:
-                self.found.problems += problems
-
-    def leaves_out(self) -> bool:
-        """Whether targets may occur that torch's losses leave out without being told."""
-        return any(-100 in _constants(script) or _reads_ignored(script) for script in self.scripts)
-
-
-def _may_be(module: Module, kind: str) -> bool:
-    """Whether a loss may be one of a class, or derived from it."""
-    bases = [ast.unparse(each) for each in module.cls.node.bases] if module.cls else [module.name]
-    return module.is_one_of or any(each.rpartition(".")[2] in (kind, "") for each in bases) or not bases
+        by_samples = any(self.status.get(each) == "sharded" for each in result.loaders)  # not of whole batches
+        return loss_of(given, reduction, True) if by_samples else result
 
 
 def _as_if_of_rows(given: Sequence[Value], reduction: str) -> Value:
     """What a loss would be if all samples had as many rows."""
     rows = [replace(each, kind="rows") if each.kind == "picked" else each for each in given]
     return loss_of(rows, reduction, False)
-
-
-@lru_cache(maxsize=64)
-def _reads_ignored(script: Script) -> bool:
-    """Whether a file marks targets as its loss leaves them out: `y[mask] = criterion.ignore_index`."""
-    return any(node.attr == "ignore_index" for node in script.find(ast.Attribute) if isinstance(node.ctx, ast.Load))
-
-
-@lru_cache(maxsize=64)
-def _constants(script: Script) -> frozenset[int]:
-    """The negative numbers that are written in a file."""
-    return frozenset(
-        -node.operand.value
-        for node in script.find(ast.UnaryOp)
-        if isinstance(node.op, ast.USub)
-        and isinstance(node.operand, ast.Constant)
-        and isinstance(node.operand.value, int)
-    )

@@ -31,7 +31,8 @@ class Weighed:
 
     trains: within a model, the code for whether it trains; only then do all ranks call it together. keeps_mean: whether
     the loss stays a mean over what the rank has, and weighs as much as that is beside the mean over ranks. asks: the
-    code for whether it is this loss, where it is one of several.
+    code for whether it is this loss, where it is one of several. also: what else makes losses that
+    are called there, and counted so.
     """
 
     script: Script
@@ -41,6 +42,12 @@ class Weighed:
     trains: str = ""
     keeps_mean: bool = False
     asks: str = ""
+    also: frozenset[ast.Call] = frozenset()
+
+    @property
+    def makes(self) -> tuple[ast.Call, ...]:
+        """All that makes losses which are divided there."""
+        return (self.made, *sorted(self.also, key=lambda each: (each.lineno, each.col_offset)))
 
 
 def weighed(

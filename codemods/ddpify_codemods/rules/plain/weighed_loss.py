@@ -18,7 +18,7 @@ _MESSAGE = "targets of all ranks count together"
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Let losses with class weights, or ignored targets, sum up, and divide by what all ranks have."""
-    made: dict[ast.Call, Weighed] = {}
+    made: dict[ast.Call, None] = {}
     for each in weighed(script):
         if each.keeps_mean:
             yield from _by_share(script, each, target)
@@ -38,16 +38,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 template = f"{{}} / (mean_over_ranks({name}) if {each.trains} else {name})"
             template = template if _stands_free(script.parents[each.node]) else f"({template})"
             yield Replace(each.node, template, _MESSAGE, modules=target.words.imports)
-        if each.made in script.parents and each.made is not each.node:
-            made[each.made] = each
+        made |= dict.fromkeys(one for one in each.makes if one in script.parents and one is not each.node)
     yield from map(_summed, made)
 
 
 def weighed(script: Script) -> list[Weighed]:
     """The calls of such losses that training makes, in a file or of what the file makes."""
     found = program_of(script).followed.found
-    needed = (each for each in found.weighed.values() if each.keeps_mean or each.made in found.weighs)
-    here = (each for each in needed if is_here(script, each.script) or each.made in script.parents)
+    needed = (each for each in found.weighed.values() if each.keeps_mean or found.weighs & {*each.makes})
+    here = (each for each in needed if is_here(script, each.script) or any(one in script.parents for one in each.makes))
     return sorted(here, key=lambda each: (each.node.lineno, each.node.col_offset))
 
 
@@ -75,17 +74,27 @@ def _is_called_there_alone(script: Script, one: Weighed) -> bool:
     program = program_of(script)
     found = program.followed.found
     name = _last(loss_called(one.node))
-    if one.made in found.not_weighed or (one.made is not one.node and _is_handed_on(program.scripts, name)):
+    if (
+        found.not_weighed & {*one.makes}
+        or _is_asked(program.scripts, name)
+        or (one.made is not one.node and _is_handed_on(program.scripts, name))
+    ):
         return False
     named = [call for each in program.scripts for call in each.find(ast.Call) if _last(loss_called(call)) == name]
-    named = [call for call in named if call is not one.made or call is one.node]
-    named = [call for call in named if not calls_its_own(program.scripts, call, one.made)]
+    named = [call for call in named if call not in one.makes or call is one.node]
+    named = [call for call in named if not all(calls_its_own(program.scripts, call, each) for each in one.makes)]
     scope = one.script.scope(one.node)
     is_own = isinstance(scope, ast.FunctionDef) and name in bindings(one.script, scope)
     if is_own and isinstance(loss_called(one.node), ast.Name):  # of the function alone
         named = [call for call in named if call in one.script.parents and one.script.scope(call) is scope]
-        named = [call for call in named if _given(one.script, call, name) in (one.made, None)]
+        named = [call for call in named if _given(one.script, call, name) in (*one.makes, None)]
     return one.made is one.node or all(call in found.weighed for call in named)
+
+
+def _is_asked(scripts: Collection[Script], name: str) -> bool:
+    """Whether it is asked, or set, of what may be a loss of a name how it reduces: `criterion.reduction`."""
+    asked = (each for script in scripts for each in script.find(ast.Attribute) if each.attr == "reduction")
+    return any(isinstance(each.value, ast.Name | ast.Attribute) and _last(each.value) == name for each in asked)
 
 
 def _given(script: Script, call: ast.Call, name: str) -> ast.expr | None:
