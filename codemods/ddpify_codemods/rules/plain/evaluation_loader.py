@@ -26,8 +26,8 @@ _IN_ORDER = (
     "the last may be smaller, is of other batches"
 )
 _DRAWN_BATCHES = (
-    "where next() takes one batch of this evaluation, each rank takes one that it draws for itself: what is shown of it, "
-    "and decided by it, is rank 0's"
+    "where next() takes one batch of this evaluation, each rank takes one that it draws for itself: what is shown of "
+    "it, and decided by it, is rank 0's"
 )
 
 

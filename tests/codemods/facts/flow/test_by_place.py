@@ -55,6 +55,7 @@ def test_a_list_of_a_class() -> None:
 
 def test_a_list_that_a_function_within_changes() -> None:
     loop = "".join(f"    {line}\n" for line in (LOOP.format(loss=CE, step="optimizer.step()") + COUNTS).splitlines())
-    source = f"def main():\n    counts = [0, 0]\n    def turn():\n        CHANGES\n{loop}    turn()\n    {SHOWN}main()\n"
+    begins = "def main():\n    counts = [0, 0]\n    def turn():\n        CHANGES\n"
+    source = f"{begins}{loop}    turn()\n    {SHOWN}main()\n"
     assert refusals(plain(HEAD + source.replace("CHANGES", "counts.reverse()")))
     assert not refusals(plain(HEAD + source.replace("CHANGES", "print(counts[0])")))
