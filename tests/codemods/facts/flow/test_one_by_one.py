@@ -129,3 +129,40 @@ def test_a_batch_that_each_rank_draws_in_one_list_with_numbers_of_training(losse
     result = plain(HEAD + source + "print(losses[0] / 8, losses[1] / 2)\n")
     assert not refusals(result)
     assert "print(mean_over_ranks(losses[0] / 8), losses[1] / 2)" in result.code
+
+
+PREFETCHER = """\
+class Prefetcher:
+    def __init__(self, loader):
+        self.loader, self.data = loader, iter(loader)
+    def next(self):
+        try:
+            return next(self.data)
+        except StopIteration:
+            return None
+    def reset(self):
+        self.data = iter(self.loader)
+batches = Prefetcher(train_loader)
+KEPT
+for epoch in range(2):
+    batches.reset()
+    batch = batches.next()
+    while batch is not None:
+        x, y = batch
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        batch = batches.next()
+"""
+
+
+def test_a_class_that_keeps_iterators_of_training_and_of_an_evaluation() -> None:
+    assert not refusals(plain(HEAD + PREFETCHER.replace("KEPT\n", "")))
+    found = refusals(plain(HEAD + PREFETCHER.replace("KEPT", "others = Prefetcher(test_loader)")))
+    assert found and all("no loop is seen that trains" in each for each in found)
+
+
+def test_a_loop_over_the_samples_of_training_that_does_not_train() -> None:
+    source = "batches = enumerate(train_loader)\nfor i, (x, y) in batches:\n    print(i)\n"
+    assert not any("no loop is seen that trains" in each for each in refusals(plain(HEAD + TRAINING + source)))
