@@ -49,6 +49,22 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "a mean and a sum in the entries of one list": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    counts = [0, 0]
+    for x, y in loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        counts[0] += loss.item()
+        counts[1] += (out.argmax(1) == y).sum().item()
+    counts[0] /= len(loader)
+    print(counts[0], counts[1] / 60)
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
     "a run of mlflow that with begins": """\
 import contextlib
 import sys

@@ -255,9 +255,14 @@ class CollateExpressions(CollateLengths):
             return "stacked" if all(map(is_zero, along)) else unclear()
         if name in JOINS and first == "column" and name.startswith("torch.") and isinstance(node.args[0], ast.Name):
             return Concatenated(node.args[0].id) if all(map(is_zero, along)) else unclear()
+        module, _, last = name.rpartition(".")
+        if module == "torch" and first == "stacked" and _leaves_rows(last, node.args[1:], node.keywords):
+            return "stacked"
         if name == "torch.nn.functional.one_hot" and first == "stacked":
             return "stacked" if len(args) > 1 or words else unclear()  # as many as the largest label, otherwise
-        if pads(name) and first == "column" and set(args[1:]) | {*words.values()} <= {"same"}:
+        settings = [*args, *(part for key, part in words.items() if key != "sequences")]
+        padded = settings.pop(0) if args else words.get("sequences")
+        if pads(name) and padded == "column" and set(settings) <= {"same"}:
             others = (self.local | self.names.keys()) - self.codes.keys()
             unknown = {each for each in others if self.names.get(each) != "same"}
             return padded_by(node, self.codes, unknown) or unclear()
@@ -426,12 +431,21 @@ def _lays_out(call: ast.Call) -> bool:
 def _keeps_rows(script: Script, method: ast.Attribute) -> bool:
     """Whether a method that is given a dimension leaves the first one where it is."""
     call = script.parents.get(method)
-    if not isinstance(call, ast.Call) or not call.args:
+    return isinstance(call, ast.Call) and _leaves_rows(method.attr, call.args, call.keywords)
+
+
+def _leaves_rows(name: str, args: list[ast.expr], keywords: list[ast.keyword]) -> bool:
+    """Whether a method or a function that is given a dimension, or what follows on which, leaves the first one where it
+    is: `x.unsqueeze(1)`, `torch.unsqueeze(x, dim=1)`, `x.permute(0, 2, 1)`."""
+    words = [word.value for word in keywords if word.arg in ("dim", "dims")]
+    given = [*args, *words]
+    if len(words) != len(keywords) or not given or (words and len(given) > 1):
         return False
-    if method.attr == "permute":
-        return is_zero(call.args[0])
-    if method.attr == "unsqueeze" and ast.unparse(call.args[0]) == "-1":
+    first = given[0]
+    if name == "permute":
+        order = first.elts if isinstance(first, ast.Tuple | ast.List) else given
+        return bool(order) and is_zero(order[0])
+    if name == "unsqueeze" and ast.unparse(first) == "-1":
         return True
-    return (
-        method.attr in ("unsqueeze", "squeeze") and isinstance(call.args[0], ast.Constant) and not is_zero(call.args[0])
-    )
+    at = first.value if isinstance(first, ast.Constant) else None
+    return name in ("unsqueeze", "squeeze") and type(at) is int and at > 0

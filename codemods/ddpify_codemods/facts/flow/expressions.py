@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from .arithmetic import combined
 from .batches import sure_size
+from .by_place import is_taken_by_place
 from .class_tests import known_ways
 from .extended import lengthening, of_samples
 from .frames import Frame, Reduction
@@ -417,6 +418,8 @@ class Expressions(OwnOperators, TakenParts):
             return of(Items("tuple", known, written=node))
         if any(isinstance(part, ast.Starred) for part in node.elts):
             return self.listed(node.elts, values)
+        if is_taken_by_place(frame.script, node):
+            return of(Items("list", dict(enumerate(values)), mixed=is_record(values), written=node))
         for value in values:
             rest = value if rest is None else join(rest, value)
         made = Items("list", {}, rest, in_order=not values, mixed=is_record(values), written=node)

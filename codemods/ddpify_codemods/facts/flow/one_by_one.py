@@ -15,7 +15,7 @@ from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
 from .joined import Together
 from .state import Context
-from .values import UNEVEN, Generated, Iteration, Loader, Value
+from .values import DRAWN, UNEVEN, Generated, Iteration, Loader, Value, entries, made_of
 
 BY_NEXT = "batches are taken one by one with next()"
 
@@ -73,7 +73,17 @@ class OneByOne(Together):
         if loop is not None and loaders and all(self.status.get(each) == "training" for each in loaders):
             known = self.found.by_next.loops.get(loop, frozenset())
             self.found.by_next.loops[loop] = known | loaders
-        return self.each_of(over, node)
+        found = self.each_of(over, node)
+        apart = {each for each in loaders if self.status.get(each) == "whole" and self.is_drawn_apart(each, found)}
+        self.found.drawn_batches |= apart
+        return made_of("unknown", [found, Value("unknown", reason=DRAWN)]) if apart else found
+
+    def is_drawn_apart(self, loader: Loader, found: Value) -> bool:
+        """Whether each rank takes another batch of an evaluation that all go through: its samples, or their order, are
+        drawn by a generator that each rank has used for its own samples."""
+        own_generator = any(word.arg == "generator" for word in loader.call.keywords)
+        ordered = own_generator or not shuffles(loader) or "torch" not in self.began & self.drawn
+        return not ordered or any(each.reason == DRAWN for each in entries([found]))
 
     def begins(self, frame: Frame) -> None:
         """A pass over batches of training begins; on some ways, the first one, or the first since a seed."""

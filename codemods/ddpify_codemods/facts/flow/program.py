@@ -37,6 +37,10 @@ _DRAWN_OTHERWISE = "this loop does not train, and gets what the sampler of train
 _DRAWN_TWICE = (
     "this loop does not train, and runs over the samples of training, some of which DistributedSampler draws twice"
 )
+_TAKEN_UNSEEN = (
+    "an iterator over the loader of training is made here, which is kept or handed on, and no loop is seen that trains "
+    "with what next() takes of it; `for x, y in loader:` is seen"
+)
 
 
 @dataclass(eq=False)
@@ -264,7 +268,8 @@ def _evaluates_training(found: FlowFacts, status: dict[Loader, str], evaluated: 
                 evaluated[site.node] = site.script
                 break
         else:
-            found.problems.append(Problem(script, loop, _DRAWN_TWICE))
+            is_loop = not isinstance(loop, ast.Call)
+            found.problems.append(Problem(script, loop, _DRAWN_TWICE if is_loop else _TAKEN_UNSEEN))
     return len(evaluated) > known
 
 

@@ -25,6 +25,10 @@ _IN_ORDER = (
     "this evaluation goes in the order of the data set, not in a random one, so that its mean over batches, of which "
     "the last may be smaller, is of other batches"
 )
+_DRAWN_BATCHES = (
+    "where next() takes one batch of this evaluation, each rank takes one that it draws for itself: what is shown of "
+    "it, and decided by it, is rank 0's"
+)
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -43,7 +47,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for loader, status in sorted(followed.status.items(), key=lambda each: each[0].call.lineno):
         if loader.source is not None:
             continue  # DDP620
-        if not is_here(script, loader.script) or not is_used(followed, loader):
+        if not is_here(script, loader.script):
+            continue
+        if loader in followed.found.drawn_batches and status == "whole":
+            yield Finding(RULE.id, "note", loader.call.lineno, _DRAWN_BATCHES, "none needed")
+        if not is_used(followed, loader):
             continue
         if status == "whole" and loader.call in trained - said:
             said.add(loader.call)

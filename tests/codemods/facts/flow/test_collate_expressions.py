@@ -32,6 +32,15 @@ c = lambda b: torch.stack([x[0] for x in b])
 """,
     """\
 def c(batch):
+    x, y = [], []
+    for i in batch:
+        x.append(i["x"].float())
+        y.append(i["y"])
+    x = torch.unsqueeze(torch.stack(x, dim=0), dim=1)
+    return torch.permute(x, (0, 2, 1)), torch.from_numpy(np.array(y)).unsqueeze(dim=1), torch.squeeze(x, 1)
+""",
+    """\
+def c(batch):
     return {k: torch.stack([s[k] for s in batch]) for k in batch[0].keys()}
 """,
     """\
@@ -70,6 +79,17 @@ def c(batch, tokenizer, size=8):
 """,
 ]
 COUPLE = [
+    "def c(batch):\n    return torch.unsqueeze(torch.stack(batch), 0)\n",
+    "def c(batch):\n    return torch.unsqueeze(torch.stack(batch), dim=-2)\n",
+    "def c(batch):\n    return torch.stack(batch).unsqueeze(dim=0)\n",
+    "def c(batch):\n    return torch.stack(batch).squeeze()\n",
+    "def c(batch):\n    return torch.squeeze(torch.stack(batch))\n",
+    "def c(batch):\n    return torch.squeeze(torch.stack(batch), dim=0)\n",
+    "def c(batch):\n    return torch.stack(batch).unsqueeze(dim=len(batch))\n",
+    "def c(batch):\n    return torch.permute(torch.stack(batch), (1, 0))\n",
+    "def c(batch):\n    return torch.permute(torch.stack(batch), dims=(2, 0, 1))\n",
+    "def c(batch):\n    return torch.stack(batch).permute(1, 0)\n",
+    "def c(batch):\n    return pad_sequence(sequences=torch.cat(batch), batch_first=True)\n",
     """\
 def c(batch):
     x = torch.stack([b[0] for b in batch])

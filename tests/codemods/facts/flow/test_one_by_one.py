@@ -75,3 +75,94 @@ def test_workers_are_seeded_where_the_iterator_is_made() -> None:
     result = plain(HEAD + DRAWN)
     assert not refusals(result)
     assert "noise of its own" in result.code.partition("\nbatches = iter(loader)")[0]
+
+
+SHUFFLED = """\
+test_loader = DataLoader(test_set, batch_size=8, shuffle=True)
+model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+ONE = """\
+    x, y = next(iter(test_loader))
+    model.eval()
+    loss = F.cross_entropy(model(x), y).item()
+    model.train()
+    print(loss)
+    if loss < 0.5:
+        break
+"""
+EPOCHS = TRAINING.replace("epoch in range(2)", "epoch in range(3)")
+
+
+@pytest.mark.parametrize(
+    ("changed", "by", "apart"),
+    [
+        ("", "", True),
+        ("next(iter(", "next(enumerate(", True),
+        ("shuffle=True)\nmodel", "shuffle=bool(len(test_set))) \nmodel", True),
+        ("shuffle=True)\nmodel", "shuffle=False)\nmodel", False),
+        ("shuffle=True)\nmodel", "shuffle=True, generator=torch.Generator())\nmodel", False),
+        ("nn.Dropout(0.1)", "nn.ReLU()", False),
+        ("    x, y = next", "    torch.manual_seed(0)\n    x, y = next", False),
+    ],
+)
+def test_a_decision_by_one_batch_that_each_rank_draws_is_that_of_rank_0(changed: str, by: str, apart: bool) -> None:
+    one = ONE.replace("x, y = next", "_, (x, y) = next") if "enumerate" in by else ONE
+    source = SHUFFLED + EPOCHS + one
+    result = plain(HEAD + (source.replace(changed, by) if changed else source))
+    assert not refusals(result)
+    assert ("if from_rank_0(loss < 0.5):" in result.code) is apart
+    assert any("each rank takes one that it draws for itself" in each.message for each in result.findings) is apart
+
+
+def test_a_batch_that_is_taken_before_training_is_alike_on_all_ranks() -> None:
+    first = "x, y = next(iter(test_loader))\nif x.sum() > 0:\n    print(len(y))\n"
+    result = plain(HEAD + SHUFFLED + first + EPOCHS)
+    assert not refusals(result)
+    assert "from_rank_0" not in result.code
+
+
+@pytest.mark.parametrize("losses", ["[0, 0]", "{0: 0, 1: 0}"])
+def test_a_batch_that_each_rank_draws_in_one_list_with_numbers_of_training(losses: str) -> None:
+    source = SHUFFLED + f"losses = {losses}\n" + EPOCHS + "        losses[0] += loss.item()\n"
+    source += ONE.replace("    if loss < 0.5:\n        break\n", "    losses[1] += loss\n")
+    result = plain(HEAD + source + "print(losses[0] / 8, losses[1] / 2)\n")
+    assert not refusals(result)
+    assert "print(mean_over_ranks(losses[0] / 8), losses[1] / 2)" in result.code
+
+
+PREFETCHER = """\
+class Prefetcher:
+    def __init__(self, loader):
+        self.loader, self.data = loader, iter(loader)
+    def next(self):
+        try:
+            return next(self.data)
+        except StopIteration:
+            return None
+    def reset(self):
+        self.data = iter(self.loader)
+batches = Prefetcher(train_loader)
+KEPT
+for epoch in range(2):
+    batches.reset()
+    batch = batches.next()
+    while batch is not None:
+        x, y = batch
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        batch = batches.next()
+"""
+
+
+def test_a_class_that_keeps_iterators_of_training_and_of_an_evaluation() -> None:
+    assert not refusals(plain(HEAD + PREFETCHER.replace("KEPT\n", "")))
+    found = refusals(plain(HEAD + PREFETCHER.replace("KEPT", "others = Prefetcher(test_loader)")))
+    assert found and all("no loop is seen that trains" in each for each in found)
+
+
+def test_a_loop_over_the_samples_of_training_that_does_not_train() -> None:
+    source = "batches = enumerate(train_loader)\nfor i, (x, y) in batches:\n    print(i)\n"
+    assert not any("no loop is seen that trains" in each for each in refusals(plain(HEAD + TRAINING + source)))
