@@ -8,11 +8,12 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..script import Script
+from .bags import of_each_sample
 from .dimensions import of_dimensions, of_losses
 from .frames import Frame, Problem
 from .given import given_to
 from .given_parameters import GivenParameters
-from .operation_names import LOSS_CLASSES
+from .operation_names import LOSS_CLASSES, WEIGHTED
 from .own_decisions import is_drawn
 from .packed import PACKED
 from .reductions import loss_of
@@ -20,6 +21,7 @@ from .values import Module, Thing, Value, root_of
 from .weighing import Origin, Weighed, is_repeatable, runs_always, target_of, weighed
 
 _NAMED = ast.Name | ast.Attribute
+_MAKING = frozenset({"__init__", "__new__", "__setattr__", "__getattribute__", "__getattr__"})
 
 
 class Losses(GivenParameters):
@@ -40,6 +42,24 @@ class Losses(GivenParameters):
             return result
         self.found.weighed[node] = Weighed(frame.script, node, f"len({ast.unparse(target)})", node, keeps_mean=True)
         return mean
+
+    def of_loss_class(self, node: ast.Call, given: Sequence[Value], frame: Frame) -> Value | None:
+        """What `super().forward(out, y)` is in a class derived from a loss of torch, which is made by that alone, as a
+        mean, and in which all targets count alike; None for other calls."""
+        function = node.func
+        owner = function.value if isinstance(function, ast.Attribute) and function.attr == "forward" else None
+        asks = isinstance(owner, ast.Call) and not owner.args and self.name_of(owner.func) == "super"
+        this = [*frame.this.things] if asks and frame.this is not None and not node.keywords else []
+        one = this[0] if len(this) == 1 else None
+        if not isinstance(one, Module) or one.cls is None or one.attributes or not isinstance(one.made, ast.Call):
+            return None
+        cls, bases = one.cls.node, [one.cls.script.qualified(each) for each in one.cls.node.bases]
+        told = one.made.args or one.made.keywords or cls.keywords or cls.decorator_list
+        makes = any(isinstance(each, ast.FunctionDef) and each.name in _MAKING for each in cls.body)
+        last = bases[0].rpartition(".")[2] if len(bases) == 1 and bases[0].startswith("torch.nn.") else ""
+        if told or makes or last not in LOSS_CLASSES - WEIGHTED or cls not in frame.script.ancestors(node):
+            return None
+        return self.loss(last, node, of_each_sample(last, given), "mean", frame)
 
     def is_weighted(self, call: ast.Call) -> bool:
         """Whether a classification loss weighs its classes, or leaves targets out."""
