@@ -55,9 +55,9 @@ class Losses(GivenParameters):
             return None
         cls, bases = one.cls.node, [one.cls.script.qualified(each) for each in one.cls.node.bases]
         told = one.made.args or one.made.keywords or cls.keywords or cls.decorator_list
-        makes = any(isinstance(each, ast.FunctionDef) and each.name in _MAKING for each in cls.body)
+        plain = all(_is_plain(each) for each in cls.body)
         last = bases[0].rpartition(".")[2] if len(bases) == 1 and bases[0].startswith("torch.nn.") else ""
-        if told or makes or last not in LOSS_CLASSES - WEIGHTED or cls not in frame.script.ancestors(node):
+        if told or not plain or last not in LOSS_CLASSES - WEIGHTED or cls not in frame.script.ancestors(node):
             return None
         return self.loss(last, node, of_each_sample(last, given), "mean", frame)
 
@@ -141,6 +141,13 @@ class Losses(GivenParameters):
     def leaves_out(self) -> bool:
         """Whether targets may occur that torch's losses leave out without being told."""
         return any(-100 in _constants(script) or _reads_ignored(script) for script in self.scripts)
+
+
+def _is_plain(node: ast.stmt) -> bool:
+    """Whether a part of a class changes nothing of how a loss is made, and what it is called: a text, a method."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name not in _MAKING and not node.decorator_list
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
 
 
 def _may_be(module: Module, kind: str) -> bool:

@@ -49,8 +49,9 @@ def own_sizes(
         if script is None:
             continue
         same_loops = {each for each, others in loops.items() if others == loaders}
+        others = {each for each, loaders_there in found.loops.items() if not loaders_there <= loaders} - same_loops
         given = [*_given_sizes(loop), *_handed_on(loop, scripts), *_made_before(loop, script, same_loops)]
-        own = [*map(_multiplied, given)]
+        own = [_multiplied(each) for each in given if others.isdisjoint(_between(script, each, loop))]
         for loader in loaders:
             for size, there in written_sizes(loader):
                 if script is there and _has_one_meaning(script, size, scripts):
@@ -90,6 +91,12 @@ def _training_loops(
         for each in around:
             loops[each] = loops.get(each, frozenset()) | loaders
     return loops
+
+
+def _between(script: Script, node: ast.AST, loop: ast.AST) -> Iterator[ast.AST]:
+    """What a node in a loop stands in, as far as that loop; nothing for one that stands elsewhere."""
+    around = [*script.ancestors(node)]
+    return iter(around[: around.index(loop)] if loop in around else ())
 
 
 def _multiplied(size: ast.expr) -> ast.expr:

@@ -10,6 +10,7 @@ from ..script import KEPT, Script
 from .scopes import FUNCTIONS, parameters_of
 
 _CHANGE = frozenset({"update", "pop", "popitem", "setdefault", "clear", "__setitem__", "__delitem__", "__ior__"})
+_COPIES = frozenset({"vars", "dict", "copy", "deepcopy", "OrderedDict"})
 _LOADS = frozenset({"dict", "json.load", "json.loads", "yaml.load", "yaml.safe_load", "toml.load", "tomllib.load"})
 
 
@@ -30,18 +31,22 @@ def is_settled(scripts: Sequence[Script], script: Script, size: ast.Subscript, b
     names = _other_names(tuple(scripts), name_of(size))
     if binder is not script.tree and binder in script.generators:  # what calls it goes on in between
         return False
+    held = {each.attr for each in ast.walk(size) if isinstance(each, ast.Attribute)}
     changes = [(other, each) for other in scripts for each in _changes(other, names, keys)]
+    changes += [(other, each) for other in scripts for each in _given_anew(other, held, binder)]
     return all(_is_before(script, size, other, each, binder) for other, each in changes)
 
 
 def name_of(node: ast.AST) -> str:
-    """The last name of a dict, or of one that it is an entry of: `config` of `self.config["train"]`, `vars(config)`."""
+    """The last name of a dict, or of one that it is an entry or a copy of: `config` of `self.config["train"]`,
+    `vars(config)`, `config.copy()`, `dict(config, lr=1)`."""
     if isinstance(node, ast.Subscript):
         return name_of(node.value)
     if isinstance(node, ast.Call):
-        is_get = isinstance(node.func, ast.Attribute) and node.func.attr == "get"
-        is_vars = isinstance(node.func, ast.Name) and node.func.id == "vars" and node.args
-        return name_of(node.func.value) if is_get else name_of(node.args[0]) if is_vars else ""  # type: ignore[attr-defined]
+        function = node.func
+        if isinstance(function, ast.Attribute) and function.attr == ("copy" if not node.args else "get"):
+            return name_of(function.value)
+        return name_of(node.args[0]) if node.args and name_of(function) in _COPIES else ""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
@@ -90,6 +95,8 @@ def _changes(script: Script, names: frozenset[str], keys: set[str]) -> Iterator[
             yield node
     for call in script.find(ast.Call):
         function = call.func
+        if call.args and name_of(function) == "dict" and {word.arg for word in call.keywords} & {None, *keys}:
+            yield call
         sets = isinstance(function, ast.Name) and function.id in ("setattr", "delattr") and call.args
         if sets and name_of(call.args[0]) in names and (_says(call.args[1:2]) is None or _says(call.args[1:2]) in keys):
             yield call
@@ -102,6 +109,15 @@ def _changes(script: Script, names: frozenset[str], keys: set[str]) -> Iterator[
     for each in script.find(ast.AugAssign):
         if not isinstance(each.target, ast.Subscript) and name_of(each.target) in names:
             yield each.target
+
+
+def _given_anew(script: Script, held: set[str], binder: ast.AST | None) -> Iterator[ast.Attribute]:
+    """Where a file gives an object another dict, under one of some attributes, but where the object is made."""
+    for node in script.find(ast.Attribute):
+        if node.attr in held and not isinstance(node.ctx, ast.Load):
+            place = _place(script, node)
+            if getattr(place, "name", "") != "__init__" or place is binder:
+                yield node
 
 
 def _says(nodes: Sequence[ast.expr]) -> str | None:
