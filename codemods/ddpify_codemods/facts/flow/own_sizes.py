@@ -17,6 +17,7 @@ _OF_SIZES = frozenset({"ones", "zeros", "rand", "randn", "empty", "new_zeros", "
 _NOISE = frozenset({"rand", "randn"})
 _CONSTANT = frozenset({"torch.ones", "torch.zeros", "torch.full"})
 _KEPT = frozenset({"Variable", "cuda", "cpu", "to", "float", "type", "unsqueeze", "detach", "fill_"})
+_VARIABLES = ast.Name | ast.Attribute | ast.Subscript
 _LAYOUTS = frozenset({"view", "reshape", "expand", "repeat", "resize_"})
 
 
@@ -117,7 +118,7 @@ def multiplies(scripts: Sequence[Script], found: FlowFacts) -> bool:
         given = [*_given_sizes(loop), *(each for call in calls for each in call.args)]
         for node in given if script is not None else ():
             sides = (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else ()
-            if any(isinstance(each, ast.Name | ast.Attribute | ast.Subscript) and ast.unparse(each) in sizes for each in sides):
+            if any(isinstance(each, _VARIABLES) and ast.unparse(each) in sizes for each in sides):
                 return True
     return False
 

@@ -63,8 +63,8 @@ def _other_names(scripts: tuple[Script, ...], name: str) -> frozenset[str]:
 def _same(script: Script, scripts: Sequence[Script]) -> Iterator[tuple[str, str]]:
     """The names in a file that may be those of one thing."""
     for node in script.find(ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        value = node.iter if isinstance(node, ast.For) else node.value
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
+        value = node.iter if isinstance(node, ast.For) else node.value  # type: ignore[attr-defined]
         values = [name_of(each) for each in getattr(value, "elts", [value]) if each is not None]
         found = [name_of(each) for target in targets for each in getattr(target, "elts", [target])]
         yield from ((one, other) for one in found for other in values if one and other)
