@@ -3688,3 +3688,154 @@ for epoch in range(2):
 @pytest.mark.parametrize("chosen", ["True", "False"])
 def test_class_weights_by_choice_and_in_a_module(chosen: str, ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("def train(")[0] + CHOSEN.replace("CHOSEN", chosen), ranks, tmp_path)
+
+
+GAN = """\
+import enum
+
+
+class Kind(enum.Enum):
+    PLAIN = (0,)
+    DEEP = (1,)
+
+
+def nets(kind):
+    if kind == Kind.PLAIN.name:
+        critic, maker = torch.nn.Linear(4, 1), torch.nn.Linear(3, 4)
+    elif kind == Kind.DEEP.name:
+        critic, maker = torch.nn.Sequential(torch.nn.Linear(4, 1)), torch.nn.Sequential(torch.nn.Linear(3, 4))
+    else:
+        raise ValueError(kind)
+    return critic, maker
+
+
+def made(batch_size):
+    return DataLoader(train_set, batch_size=batch_size, shuffle=True, drop_last=True)
+
+
+def constant(batch_size):
+    return torch.full((batch_size, 3), 0.5)
+
+
+def optimizers(critic, maker):
+    return torch.optim.SGD(critic.parameters(), lr=0.1), torch.optim.SGD(maker.parameters(), lr=0.2)
+
+
+def fit(config):
+    loader = made(config["batch_size"])
+    critic, maker = nets(Kind.PLAIN.name)
+    critic_step, maker_step = optimizers(critic, maker)
+    real = torch.ones((config["batch_size"], 1))
+    fake = torch.zeros((config["batch_size"], 1))
+    for epoch in range(config["epochs"]):
+        for x, _ in loader:
+            critic_step.zero_grad()
+            images = maker(constant(config["batch_size"]))
+            loss = F.mse_loss(critic(x), real) + F.mse_loss(critic(images.detach()), fake)
+            loss.backward()
+            critic_step.step()
+            maker_step.zero_grad()
+            other = F.mse_loss(critic(maker(constant(config["batch_size"]))), real)
+            other.backward()
+            maker_step.step()
+            print(loss.item(), other.item())
+
+
+settings = dict()
+for name, number in {"batch_size": 12, "epochs": 2}.items():
+    settings[name] = number
+fit(settings)
+"""
+ENDLESS = """\
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch_size", type=int, default=12)
+FLAGS = parser.parse_args()
+
+
+class Loss(torch.nn.BCEWithLogitsLoss):
+    def forward(self, real, fake=None):
+        if fake is None:
+            return super().forward(real, torch.ones_like(real))
+        return super().forward(real, torch.ones_like(real)) + super().forward(fake, torch.zeros_like(fake))
+
+
+class Hinge(torch.nn.Module):
+    def forward(self, real, fake=None):
+        if fake is None:
+            return -real.mean()
+        return F.relu(1 - real).mean() + F.relu(1 + fake).mean()
+
+
+def again(loader):
+    while True:
+        for x, _ in iter(loader):
+            yield x
+
+
+def penalty(net, real, fake):
+    share = torch.full((real.size(0), 1), 0.3).expand(real.size())
+    between = (share * real + (1 - share) * fake).requires_grad_(True)
+    out = net(between)
+    grad = torch.autograd.grad(out, between, torch.ones_like(out), create_graph=True)[0]
+    return ((torch.norm(torch.flatten(grad, start_dim=1), dim=1) - 1) ** 2).mean()
+
+
+loader = DataLoader(train_set, batch_size=FLAGS.batch_size, shuffle=True, drop_last=True)
+critic = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+maker = torch.nn.Linear(3, 4)
+criterion = {"bce": Loss, "hinge": Hinge}["LOSS"]()
+critic_step = torch.optim.SGD(critic.parameters(), lr=0.1)
+maker_step = torch.optim.SGD(maker.parameters(), lr=0.1)
+looper = again(loader)
+for step in range(4):
+    for _ in range(2):
+        with torch.no_grad():
+            fake = maker(torch.full((FLAGS.batch_size, 3), 0.5)).detach()
+        real = next(looper)
+        loss = criterion(critic(real), critic(fake)) + penalty(critic, real, fake)
+        critic_step.zero_grad()
+        loss.backward()
+        critic_step.step()
+        print(loss.item())
+    for p in critic.parameters():
+        p.requires_grad_(False)
+    loss = criterion(critic(maker(torch.full((2 * FLAGS.batch_size, 3), 0.5))))
+    maker_step.zero_grad()
+    loss.backward()
+    maker_step.step()
+    for p in critic.parameters():
+        p.requires_grad_(True)
+    print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("source", [GAN, ENDLESS.replace("LOSS", "bce"), ENDLESS.replace("LOSS", "hinge")])
+def test_a_critic_and_what_makes_its_samples(source: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("def train(")[0] + source, ranks, tmp_path)
+
+
+FIGURES = """\
+def figures(values):
+    found = []
+    for each in values.detach():
+        figure = torch.nn.Upsample(scale_factor=2)
+        found.append(figure(each.view(1, 1, -1)))
+    return found
+
+
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.0), torch.nn.Linear(4, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+fixed = torch.ones(5, 4)
+for epoch in range(2):
+    train(model, optimizer, loader)
+    torch.save(figures(model(fixed)), f"figures{epoch}.pt")
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_figures_of_what_dropout_has_drawn(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("def evaluate(")[0] + FIGURES, ranks, tmp_path)

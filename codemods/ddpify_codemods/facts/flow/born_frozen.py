@@ -12,7 +12,9 @@ from ..script import Script
 WITHOUT_PARAMETERS = frozenset(
     {"numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn", "PIL", "cv2", "skimage", "nltk", "seqeval", "yaml"}
     | {"tqdm", "tensorboard", "tensorboardX", "wandb", "torchmetrics", "datasets", "tokenizers"}
+    | {"absl", "click", "fire", "omegaconf"}
 )
+_GIVES_NUMBERS = "pytorch_gan_metrics.get_"
 # Of transformers, all of whose parameters are trained unless somebody freezes them.
 _TRAINED = ("Albert", "Bert", "DistilBert", "Electra", "GPT2", "Roberta", "SequenceSummary", "XLNet")
 _NO_MODEL = ("Tokenizer", "TokenizerFast", "Config", "AdamW", "Adafactor", "FeatureExtractor", "ImageProcessor")
@@ -35,6 +37,8 @@ def _makes_frozen(script: Script, call: ast.Call, own: set[str]) -> bool:
         return not any(word.arg == "freeze" and _is(word.value, False) for word in call.keywords)
     imported = {each.partition(".")[0] for each in script.imported.values()}
     if package not in imported or package in sys.stdlib_module_names | WITHOUT_PARAMETERS | own:
+        return False
+    if name.startswith(_GIVES_NUMBERS):
         return False
     if package == "torch":
         return name in LOADS and not is_state(script, call)

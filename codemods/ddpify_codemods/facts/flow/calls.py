@@ -119,7 +119,7 @@ class Calls(CallArguments):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "__setattr__":
             for owner in (self.value(node.func.value, frame), *args[:1]):
                 self.sets_by_name(owner)
-        found = self.of_container_class(_last(node.func), node, args, frame)
+        found = self.of_container_class(_last(node.func), node, args, frame) or self.of_loss_class(node, args, frame)
         own = any(isinstance(thing, Function | Class) for thing in function.things)
         if own and alone:
             args, keywords = self.numbers_of_all(node, function, args, keywords, frame)
@@ -267,6 +267,14 @@ class Calls(CallArguments):
                 found = one if found is None else join(found, one)
         return found
 
+    def notes_networks(self, node: ast.Call, args: list[Value], keywords: dict[str, Value]) -> None:
+        """Note which networks a call gives to a function of the program, and as what."""
+        if len(args) == len(node.args):
+            by_name = ((word.value, keywords.get(word.arg or "", SAME)) for word in node.keywords)
+            for given, value in (*zip(node.args, args, strict=True), *by_name):
+                if value.things and all(map(is_network, value.things)):
+                    self.found.given_networks.setdefault(given, set()).update(value.only(Module))  # type: ignore[arg-type]
+
     def enter(
         self, function: Function, node: ast.AST, args: list[Value], keywords: dict[str, Value], frame: Frame
     ) -> Value:
@@ -279,6 +287,7 @@ class Calls(CallArguments):
             )
         if isinstance(node, ast.Call):
             self.found.called_with.setdefault(function.node, set()).add((node, frame.script))
+            self.notes_networks(node, args, keywords)
         outer = function.closure if isinstance(function.closure, Frame) else self.module_frame(function.script)
         inner = Frame(function.script, function.node, {}, outer, caller=frame, call=node)
         if isinstance(node, ast.Call) and isinstance(function.node, ast.FunctionDef):

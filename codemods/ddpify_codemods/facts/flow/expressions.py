@@ -9,6 +9,7 @@ from .arithmetic import combined
 from .batches import sure_size
 from .by_place import is_taken_by_place
 from .class_tests import known_ways
+from .enumerations import member_name
 from .extended import lengthening, of_samples
 from .frames import Frame, Reduction
 from .held_values import is_record, is_tuple, local_entries, local_runs, may_differ
@@ -134,8 +135,11 @@ class Expressions(OwnOperators, TakenParts):
     def is_size_of(self, node: ast.expr, frame: Frame) -> bool:
         """Whether something that may be the batch size of a loader is."""
         loader, is_sure = self.own_sizes[node]
-        owner = self.value(node.value, frame) if isinstance(node, ast.Attribute) and not is_sure else SAME
-        return is_sure or (bool(owner.only(Instance)) and owner.things == self.found.size_owners.get(loader))
+        if is_sure or not isinstance(node, ast.Attribute | ast.Subscript):
+            return is_sure
+        owner = self.value(node.value, frame)
+        held = owner.only(Instance) if isinstance(node, ast.Attribute) else owner.only(Items)
+        return bool(held) and owner.things == self.found.size_owners.get(loader)
 
     def noted(self, value: Value, node: ast.expr, frame: Frame) -> Value:
         """Something unknown, with where that began, if the batches of all ranks would tell what it is."""
@@ -210,6 +214,10 @@ class Expressions(OwnOperators, TakenParts):
         return value
 
     def on_attribute(self, node: ast.Attribute, frame: Frame) -> Value:
+        if node.attr == "name" and isinstance(node.value, ast.Attribute):
+            member = member_name(self.value(node.value.value, frame), node.value.attr)
+            if member is not None:
+                return member
         owner = self.value(node.value, frame)
         found = self.attribute_of(owner, node.attr, node, frame)
         self.notes_attribute(node, owner, found, frame)

@@ -223,7 +223,8 @@ class FlowFacts:
     read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with
     "" for all attributes; drawn_reads: those of numbers that each rank has of a whole evaluation with samples of its
     own; other_reads: those of other ones. texts: the calls of format whose fields are known. parameters_of: the modules
-    that an expression is whose parameters are taken. training_forwards: the calls of models by whose gradients steps
+    that an expression is whose parameters are taken; given_networks: those that one is which a function of the program
+    is given. training_forwards: the calls of models by whose gradients steps
     are made. seeded: the libraries whose generators are surely seeded; drawn_first: those that are drawn from before.
     unequal_tests: the conditions that ranks come to unequally often.
     pictures: the calls that draw samples; partial: those that can only draw this rank's. sites: the loaders that come
@@ -301,6 +302,7 @@ class FlowFacts:
     may_meet: set[ast.AST] = field(default_factory=set)
     shared: set[tuple[Module, Module]] = field(default_factory=set)
     parameters_of: dict[ast.expr, set[Module]] = field(default_factory=dict)
+    given_networks: dict[ast.expr, set[Module]] = field(default_factory=dict)
     evaluations: dict[ast.Call, set[tuple[ast.AST, Script, str] | None]] = field(default_factory=dict)
     loops: dict[ast.AST, set[Loader]] = field(default_factory=dict)
     training: set[Loader] = field(default_factory=set)

@@ -129,7 +129,7 @@ class LibraryResults(UnseenLayers):
         self.found.drawn_first |= {library} - self.found.seeded
         diverges = self.own_ways or any(map(self.goes_apart, self.contexts))
         for_samples = library != "random" and local_rows_or_sizes(entries(given))
-        if diverges or (self.contexts and (library == "torch" or for_samples)):
+        if diverges or for_samples or (self.contexts and library == "torch"):
             self.drawn.add(library)
         return library in self.began & self.drawn and not for_samples
 

@@ -6,15 +6,19 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .bags import of_each_sample
 from .dimensions import of_dimensions, of_losses
 from .frames import Frame, Problem
 from .given import given_to
+from .operation_names import LOSS_CLASSES, WEIGHTED
 from .own_decisions import is_drawn
 from .packed import PACKED
 from .reductions import loss_of
-from .values import Value, root_of
+from .values import Module, Value, root_of
 from .weighed_calls import WeighedCalls
 from .weighing import Origin, Weighed, is_repeatable, runs_always, target_of, weighed
+
+_MAKING = frozenset({"__init__", "__new__", "__setattr__", "__getattribute__", "__getattr__"})
 
 
 class Losses(WeighedCalls):
@@ -35,6 +39,24 @@ class Losses(WeighedCalls):
             return result
         self.found.weighed[node] = Weighed(frame.script, node, f"len({ast.unparse(target)})", node, keeps_mean=True)
         return mean
+
+    def of_loss_class(self, node: ast.Call, given: Sequence[Value], frame: Frame) -> Value | None:
+        """What `super().forward(out, y)` is in a class derived from a loss of torch, which is made by that alone, as a
+        mean, and in which all targets count alike; None for other calls."""
+        function = node.func
+        owner = function.value if isinstance(function, ast.Attribute) and function.attr == "forward" else None
+        asks = isinstance(owner, ast.Call) and not owner.args and self.name_of(owner.func) == "super"
+        this = [*frame.this.things] if asks and frame.this is not None and not node.keywords else []
+        one = this[0] if len(this) == 1 else None
+        if not isinstance(one, Module) or one.cls is None or one.attributes or not isinstance(one.made, ast.Call):
+            return None
+        cls, bases = one.cls.node, [one.cls.script.qualified(each) for each in one.cls.node.bases]
+        told = one.made.args or one.made.keywords or cls.keywords or cls.decorator_list
+        plain = all(_is_plain(each) for each in cls.body)
+        last = bases[0].rpartition(".")[2] if len(bases) == 1 and bases[0].startswith("torch.nn.") else ""
+        if told or not plain or last not in LOSS_CLASSES - WEIGHTED or cls not in frame.script.ancestors(node):
+            return None
+        return self.loss(last, node, of_each_sample(last, given), "mean", frame)
 
     def weighed_loss(self, node: ast.Call, made: ast.Call, given: list[Value], reduction: str, frame: Frame) -> Value:
         """A loss of targets of which some count more, or not at all: a mean, if it is divided by what all ranks have.
@@ -77,6 +99,13 @@ class Losses(WeighedCalls):
             self.found.weighed_together.add(node)
         by_samples = any(self.status.get(each) == "sharded" for each in result.loaders)  # not of whole batches
         return loss_of(given, reduction, True) if by_samples else result
+
+
+def _is_plain(node: ast.stmt) -> bool:
+    """Whether a part of a class changes nothing of how a loss is made, and what it is called: a text, a method."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name not in _MAKING and not node.decorator_list
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
 
 
 def _as_if_of_rows(given: Sequence[Value], reduction: str) -> Value:

@@ -398,7 +398,7 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
             size, there = given_to(size, frame)
             found.given = size, there.script
             self.found.batch_numbers.setdefault(found, set()).add(self.value(size, there).constant)
-            if isinstance(size, ast.Attribute):
+            if isinstance(size, ast.Attribute | ast.Subscript):
                 self.found.size_owners[found] = self.value(size.value, there).things
         collates = [word.value for word in node.keywords if word.arg == "collate_fn"]
         hidden = not collates and may_say(frame.script, node, "collate_fn")

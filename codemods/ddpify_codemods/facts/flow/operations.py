@@ -168,7 +168,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name == "expand" and (placed := [at for at, each in enumerate(_flat(given)) if each.kind == "size"]):
         last = placed[0] == len(_flat(given)) - 1 >= 2
         return made_of(along(-1 if last else placed[0]), all_of) if len(placed) == 1 else made_of("unknown", all_of)
-    if name == "expand" and axis(kind) == 0 and _is_put_in_front(_flat(given)):
+    if name == "expand" and axis(kind) == 0 and _is_put_in_front(value, _flat(given)):
         return made_of("rows_moved", all_of)
     if name in ("cosine_similarity", "glu") and dimension is not None and over:
         return made_of("unknown", all_of, reason=COUPLES)
@@ -305,9 +305,13 @@ def _pads_first(sizes: Sequence[Value], dimensions: int) -> bool:
     return any(each.constant != 0 for each in sizes[2 * dimensions - 2 : 2 * dimensions])
 
 
-def _is_put_in_front(sizes: Sequence[Value]) -> bool:
-    """Whether new sizes begin with a number that is written down, which samples have not: `h.expand(2, -1, -1)`."""
+def _is_put_in_front(value: Value, sizes: Sequence[Value]) -> bool:
+    """Whether new sizes begin with a number that is written down, which samples have not: `h.expand(2, -1, -1)`; or are
+    those of a tensor that has not its samples along the first dimension, or has more: `h.expand(x.size())`."""
     first = sizes[0].constant if sizes else None
+    if sizes and sizes[0].kind == "shape":
+        known, others = value.dimensions, sizes[0].dimensions
+        return first != 0 or (known is not None and others is not None and known != others)
     return isinstance(first, int) and first != -1
 
 

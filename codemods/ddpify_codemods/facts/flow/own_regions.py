@@ -94,7 +94,9 @@ class OwnRegions(OwnDecisions):
         """What statements leave in which each rank went its own way: what was alike may be so no longer."""
         for name in {each.id for each, _ in changed_names(region)}:
             owner = frame.owner(name)
-            if owner is not None:
+            if owner is not None and _ends_there(name, region, frame):
+                owner.names[name] = Value("unknown", reason=DRAWN)
+            elif owner is not None:
                 owner.names[name] = self.drawn_apart(owner.names[name], frame, region)
 
     def drawn_apart(self, value: Value, frame: Frame, node: ast.AST) -> Value:
@@ -121,6 +123,15 @@ class OwnRegions(OwnDecisions):
         """A model evaluates where each rank goes its own way: nobody sends the statistics of rank 0 there (DDP602)."""
         if self.own_ways and not self.in_forward and normalizes(self.scripts):
             self.problem(frame, node, f"`{ast.unparse(node.func)}` is called here: {_APART}")
+
+
+def _ends_there(name: str, region: ast.AST, frame: Frame) -> bool:
+    """Whether nothing behind some statements of a function, or in its other ones, reads a variable: `ax` of a loop that
+    draws."""
+    inside = {*ast.walk(region)}
+    names = (each for each in ast.walk(frame.node) if isinstance(each, ast.Name) and each.id == name)
+    own = frame.owner(name) is frame and isinstance(frame.node, FUNCTIONS)
+    return own and all(each in inside for each in names)
 
 
 def _is_filled_alike(script: Script, node: ast.expr) -> bool:

@@ -9,6 +9,7 @@ from ..bindings import Scope, arguments
 from ..keyword_dictionaries import said
 from ..script import Script
 from .frames import FlowFacts
+from .settled_entries import is_settled, key_of
 from .values import Loader
 
 # Every argument is a size, or the first one has them all.
@@ -16,6 +17,7 @@ _OF_SIZES = frozenset({"ones", "zeros", "rand", "randn", "empty", "new_zeros", "
 _NOISE = frozenset({"rand", "randn"})
 _CONSTANT = frozenset({"torch.ones", "torch.zeros", "torch.full"})
 _KEPT = frozenset({"Variable", "cuda", "cpu", "to", "float", "type", "unsqueeze", "detach", "fill_"})
+_VARIABLES = ast.Name | ast.Attribute | ast.Subscript
 _LAYOUTS = frozenset({"view", "reshape", "expand", "repeat", "resize_"})
 
 
@@ -35,22 +37,25 @@ def own_sizes(
     scripts: Sequence[Script], found: FlowFacts, status: Mapping[Loader, str]
 ) -> dict[ast.expr, tuple[Loader, bool]]:
     """The expressions that may be a rank's part of the batch size where they stand, the loader whose, and whether they
-    are: else they are an attribute of an object, `args.batch_size`, and it has to be the loader's.
+    are: else they are an attribute of an object, `args.batch_size`, or an entry of a dict, `config["batch_size"]`, and
+    it has to be the loader's.
 
     Args:
         scripts: the program. found: what is known of its loops. status: how each loader is divided.
     """
     sizes: dict[ast.expr, tuple[Loader, bool]] = {}
-    training = {loop for loop, loaders in found.loops.items() if {status.get(each) for each in loaders} == {"training"}}
-    for loop, loaders in found.loops.items():
+    loops = _training_loops(scripts, found, status)
+    for loop, loaders in loops.items():
         script = next((each for each in scripts if loop in each.parents), None)
-        if script is None or loop not in training:
+        if script is None:
             continue
-        same_loops = {each for each in training if found.loops[each] == loaders}
-        own = [*_given_sizes(loop), *_handed_on(loop, scripts), *_made_before(loop, script, same_loops)]
+        same_loops = {each for each, others in loops.items() if others == loaders}
+        others = {each for each, loaders_there in found.loops.items() if not loaders_there <= loaders} - same_loops
+        given = [*_given_sizes(loop), *_handed_on(loop, scripts), *_made_before(loop, script, same_loops)]
+        own = [_multiplied(each) for each in given if others.isdisjoint(_between(script, each, loop))]
         for loader in loaders:
             for size, there in written_sizes(loader):
-                if script is there and _has_one_meaning(script, size):
+                if script is there and _has_one_meaning(script, size, scripts):
                     code = ast.unparse(size)
                     same = (node for node in own if ast.unparse(node) == code and _means(script, node, size))
                     sizes |= dict.fromkeys(same, (loader, True))
@@ -60,7 +65,48 @@ def own_sizes(
                 if isinstance(size, ast.Attribute) and not any(sets(each, size.attr) for each in scripts):
                     named = (each for each in own if _is_named(each, size.attr))
                     sizes |= {node: (loader, False) for node in named if node not in sizes}
+                if isinstance(size, ast.Subscript) and key_of(size) and is_settled(scripts, there, size, None):
+                    entries = (each for each in own if key_of(each) == key_of(size))
+                    sizes |= {node: (loader, False) for node in entries if node not in sizes}
     return sizes
+
+
+def _training_loops(
+    scripts: Sequence[Script], found: FlowFacts, status: Mapping[Loader, str]
+) -> dict[ast.AST, frozenset[Loader]]:
+    """The loops over training loaders, those in which next() takes their batches, and those around the latter that
+    train beside them: a generator after some steps of its critic."""
+    over = {loop: frozenset(loaders) for loop, loaders in found.loops.items()}
+    loops = {loop: each for loop, each in over.items() if {status.get(loader) for loader in each} == {"training"}}
+    for loop, loaders in found.by_next.loops.items():
+        script = next((each for each in scripts if loop in each.parents), None)
+        if script is None or {status.get(each) for each in loaders} != {"training"}:
+            continue
+        inside, around = {*ast.walk(loop)}, [loop]
+        for each in script.ancestors(loop):
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                break
+            if isinstance(each, ast.For | ast.While):
+                trains = (part for part in ast.walk(each) if part in found.backwards and part not in inside)
+                around += [each] if any(trains) else []
+        for each in around:
+            loops[each] = loops.get(each, frozenset()) | loaders
+    return loops
+
+
+def _between(script: Script, node: ast.AST, loop: ast.AST) -> Iterator[ast.AST]:
+    """What a node in a loop stands in, as far as that loop; nothing for one that stands elsewhere."""
+    around = [*script.ancestors(node)]
+    return iter(around[: around.index(loop)] if loop in around else ())
+
+
+def _multiplied(size: ast.expr) -> ast.expr:
+    """What a whole number is multiplied with, `batch_size` of `2 * batch_size`; others themselves."""
+    if isinstance(size, ast.BinOp) and isinstance(size.op, ast.Mult):
+        for number, other in ((size.left, size.right), (size.right, size.left)):
+            if isinstance(number, ast.Constant) and type(number.value) is int:
+                return other
+    return size
 
 
 def multiplies(scripts: Sequence[Script], found: FlowFacts) -> bool:
@@ -72,7 +118,7 @@ def multiplies(scripts: Sequence[Script], found: FlowFacts) -> bool:
         given = [*_given_sizes(loop), *(each for call in calls for each in call.args)]
         for node in given if script is not None else ():
             sides = (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else ()
-            if any(isinstance(each, ast.Name | ast.Attribute) and ast.unparse(each) in sizes for each in sides):
+            if any(isinstance(each, _VARIABLES) and ast.unparse(each) in sizes for each in sides):
                 return True
     return False
 
@@ -206,8 +252,9 @@ def _is_given(script: Script, node: ast.expr, parent: ast.AST) -> bool:
     return not script.qualified(parent.func).startswith(("torch.", "numpy."))
 
 
-def _has_one_meaning(script: Script, size: ast.expr) -> bool:
-    """Whether a name, or an attribute of one, is bound once where it is known."""
+def _has_one_meaning(script: Script, size: ast.expr, scripts: Sequence[Script] = ()) -> bool:
+    """Whether a name, an attribute of one, or an entry of a dict is bound once where it is known; scripts: the program
+    that a dict is asked about in, without which no entry is known to stay."""
     base = _base(size)
     if base is None or any(base.id in node.names for node in script.find(ast.Global, ast.Nonlocal)):
         return False
@@ -216,6 +263,9 @@ def _has_one_meaning(script: Script, size: ast.expr) -> bool:
     here = [node for node in bound if script.scope(node) is scope]
     given = [each for each in arguments(scope) if each == base.id]
     imported = [each for at in script.imports for each in at.names if (each.asname or each.name) == base.id]
+    entry = next((each for each in ast.walk(size) if isinstance(each, ast.Subscript)), None)
+    if entry is not None and not (scripts and is_settled(scripts, script, entry, scope)):
+        return False
     changed = (node for node in script.find(ast.Attribute) if isinstance(node.ctx, ast.Store))
     code = ast.unparse(size)
     return len([*here, *given, *imported]) == 1 and all(ast.unparse(each) != code for each in changed)
@@ -233,8 +283,8 @@ def _means(script: Script, node: ast.expr, size: ast.expr) -> bool:
 
 
 def _base(size: ast.expr) -> ast.Name | None:
-    while isinstance(size, ast.Attribute):
-        size = size.value
+    while isinstance(size, ast.Attribute) or key_of(size):
+        size = size.value  # type: ignore[attr-defined]
     return size if isinstance(size, ast.Name) else None
 
 

@@ -181,7 +181,8 @@ def _models(program: Program, bases: Bases, roots: set[ast.AST]) -> Iterator[tup
         return
     for _, same in itertools.groupby(sorted(bases, key=_name_of), key=_name_of):
         ones = [*same]
-        yield frozenset().union(*(_is_made(program, base.node) for _, _, base in ones)), ones
+        made = (_is_made(program, base.node) or _is_given(program, base.node) for _, _, base in ones)
+        yield frozenset().union(*made), ones
 
 
 def _name_of(each: tuple[Script, Optimizer, Base]) -> tuple[str, str]:
@@ -194,6 +195,13 @@ def _is_made(program: Program, node: ast.expr) -> set[ast.AST]:
     modules = {module for taken, each in found.parameters_of.items() for module in each if node in ast.walk(taken)}
     called = (made for call, made in found.called_models.items() if called_model(call) is node)
     return {root_of(module).made for module in modules}.union(*called)
+
+
+def _is_given(program: Program, node: ast.expr) -> set[ast.AST]:
+    """The trained model that a function is given by an expression, which makes its optimizer."""
+    found = program.followed.found
+    given = {root_of(module).made for module in found.given_networks.get(node, ())}
+    return given & {root_of(module).made for module in found.trained}
 
 
 def _check(program: Program, result: Wrapping, roots: set[ast.AST]) -> None:

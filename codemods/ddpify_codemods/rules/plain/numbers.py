@@ -254,6 +254,9 @@ def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "refused", node.lineno, message, REMEDY)
             continue
         template = f"{{}} // {target.words.world_size}"
+        parent = script.parents[node]
+        if isinstance(parent, ast.BinOp) and parent.right is node:  # `2 * (batch_size // …)`
+            template = f"({template})"
         yield Replace(node, template, "the batch size of each rank", modules=target.words.imports)
 
 

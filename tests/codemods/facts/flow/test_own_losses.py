@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codemods.plain.test_followed import HEAD, LOOP, plain, refusals
+from tests.codemods.plain.test_followed import HEAD, LOOP, plain, refusals, training, undivided
 
 CLASS = """\
 class TopK(nn.Module):
@@ -54,3 +54,46 @@ def test_a_class_that_has_its_own_loss_calls_no_other(before: str) -> None:
 )
 def test_a_class_that_may_have_another_loss_too(before: str) -> None:
     assert not divided(before)
+
+
+DERIVED = """\
+class Loss(torch.nn.MSELoss):
+    def forward(self, out, y):
+        return super().forward(out, y)
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "is_mean"),
+    [
+        (("", ""), True),
+        (
+            (
+                "    def forward",
+                "    def __init__(self):\n        super().__init__(reduction='sum')\n\n    def forward",
+            ),
+            False,
+        ),
+        (("        return", "        self.reduction = 'sum'\n        return"), False),
+        (
+            (
+                "    def forward",
+                "    reduction = property(lambda self: 'sum', lambda self, to: None)\n\n    def forward",
+            ),
+            False,
+        ),
+        (
+            ("    def forward", "    @property\n    def reduction(self):\n        return 'sum'\n\n    def forward"),
+            False,
+        ),
+        (("Loss()", "Loss(reduction='sum')"), False),
+        (("loss = criterion", "criterion.reduction = 'sum'; loss = criterion"), False),
+    ],
+)
+def test_a_loss_that_is_derived_from_one_of_torch(change: tuple[str, str], is_mean: bool) -> None:
+    source = training("criterion(model(x), torch.zeros(len(x), 3))")
+    source = source.replace("train_set =", DERIVED + "criterion = Loss()\ntrain_set =", 1).replace(*change)
+    result = plain(source)
+    assert (not undivided(result)) is is_mean

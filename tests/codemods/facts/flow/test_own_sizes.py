@@ -107,3 +107,60 @@ out = model(x)
     result = plain(source)
     assert not refusals(result)
     assert any("gives tensors the batch size" in each.message for each in result.findings) is said
+
+
+BY_NEXT = """\
+import argparse
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch_size", type=int, default=8)
+args = parser.parse_args()
+
+
+def again(loader):
+    while True:
+        for x, _ in loader:
+            yield x
+
+
+loader = DataLoader(TensorDataset(torch.zeros(24, 4), torch.zeros(24)), args.batch_size, shuffle=True, drop_last=True)
+first, second = torch.nn.Linear(4, 1), torch.nn.Linear(3, 4)
+first_step = torch.optim.SGD(first.parameters(), lr=0.1)
+second_step = torch.optim.SGD(second.parameters(), lr=0.1)
+batches = again(loader)
+for step in range(4):
+    for _ in range(2):
+        loss = (first(next(batches)) - torch.ones(args.batch_size, 1)).pow(2).mean()
+        first_step.zero_grad()
+        loss.backward()
+        first_step.step()
+    z = torch.randn(2 * args.batch_size, 3)
+    out = first(second(z))
+    loss = out.mean()
+    second_step.zero_grad()
+    loss.backward()
+    second_step.step()
+"""
+
+
+def test_a_loop_around_next_that_trains_too() -> None:
+    result = plain(BY_NEXT)
+    assert not refusals(result)
+    assert "torch.randn(2 * (args.batch_size // dist.get_world_size()), 3)" in result.code
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    z =", "    args.batch_size = 4\n    z ="),
+        ("loss = out.mean()", "loss = out[:args.batch_size].mean()"),
+        ("loss = out.mean()", "loss = (out - out.t()).abs().mean()"),
+        ("    z = torch.randn", "    z = torch.randn(args.batch_size * 0 + 4, 3) if step else torch.randn"),
+    ],
+)
+def test_what_is_no_part_of_the_batch_in_such_a_loop(old: str, new: str) -> None:
+    result = plain(BY_NEXT.replace(old, new))
+    assert refusals(result) or "differentiable" in result.code
