@@ -142,7 +142,8 @@ def _device_string(branches: Branches, node: ast.expr) -> str:
 RULE = Rule(
     id="DDP103",
     title="Use this rank's device",
-    why="""A numbered GPU would be the same one for every process, and NCCL refuses that (P4). init_process_group
+    why="""A numbered GPU would be the same one for every process, and NCCL refuses that (P4); a number that
+stands for a device, as in `0 if torch.cuda.is_available() else "cpu"`, is one, too. init_process_group
 has made this process's own GPU the current one, so that "cuda" and `.cuda()` mean it. Of a device that an option or a
 file of settings names in the run, as "cuda:0", the kind is taken: `torch.device(torch.device(args.device).type)`. For
 other targets the strings that pick a GPU name that target's device; what runs without a GPU stays as it is.""",
