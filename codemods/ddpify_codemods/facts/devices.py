@@ -75,10 +75,10 @@ class Branches:
         """The device that an expression names on this target, "cpu" or the target's own; "" when none for sure."""
         if isinstance(node, ast.IfExp):
             truth = self.truth(node.test)
+            body, orelse = (self.target.device_type if number else self.device(way) for way, number in _ways(node))
             if truth is not None:
-                return self.device(node.body if truth else node.orelse)
-            both = {self.device(node.body), self.device(node.orelse)}
-            return both.pop() if len(both) == 1 else ""
+                return body if truth else orelse
+            return body if body == orelse else ""
         if isinstance(node, ast.Constant) and node.value == "cpu":
             return "cpu"
         return self.target.device_type if is_gpu_string(node) else ""
@@ -87,8 +87,8 @@ class Branches:
         """Whether the expression is the name of a GPU, or a choice of which that is one outcome."""
         if isinstance(node, ast.IfExp):
             truth = self.truth(node.test)
-            outcomes = [node.body] * (truth is not False) + [node.orelse] * (truth is not True)
-            return any(map(self.names_gpu, outcomes))
+            outcomes = _ways(node)[truth is False : 1 if truth else 2]
+            return any(number or self.names_gpu(way) for way, number in outcomes)
         return is_gpu_string(node)
 
     @cached_property
@@ -140,6 +140,13 @@ def is_index(node: ast.expr | None) -> bool:
     if isinstance(node, ast.Constant):
         return type(node.value) is int
     return node is not None and bool(_INDEX_NAME.fullmatch(dotted(node).rpartition(".")[2].lower()))
+
+
+def _ways(choice: ast.IfExp) -> list[tuple[ast.expr, bool]]:
+    """What a choice may come to, and whether that is the number of a GPU, beside a device: `0 if ask() else "cpu"`."""
+    ways = [choice.body, choice.orelse]
+    names = any(is_gpu_string(way) or (isinstance(way, ast.Constant) and way.value == "cpu") for way in ways)
+    return [(way, names and is_index(way)) for way in ways]
 
 
 def inside_f_string(script: Script, node: ast.AST) -> bool:

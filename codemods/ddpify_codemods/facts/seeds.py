@@ -26,6 +26,10 @@ _ENTROPY = frozenset(
     | {"os.getpid", "hash", "id"}
 )
 
+_CLOCKS = (_ENTROPY - {"hash", "id"}) | {"os.urandom"}
+# What begins the names of what gives random numbers, or the seed of a worker.
+_DRAWN = ("torch.", "random.", "numpy.random.", "secrets.", "uuid.")
+
 
 def makes_a_seed(script: Script, call: ast.Call) -> bool:
     """Whether a call reads a clock, a process id or a hash, and a generator is seeded with what is made of it."""
@@ -124,7 +128,23 @@ def fixed_worker_seeds(script: Script) -> Iterator[ast.Call]:
     """The calls that seed the workers of a loader with what every rank has, and not with a number of torch's (S2)."""
     for call in script.find(ast.Call):
         if script.qualified(call.func) in _SEEDS and call.args and seeds_worker(script, call):
-            names = [node for node in ast.walk(call.args[0]) if isinstance(node, ast.Name)]
-            made = [call.args[0], *(each for name in names for each in origins(script, name))]
-            if not any(isinstance(node, ast.Call) for each in made for node in ast.walk(each)):
+            named = [node for node in ast.walk(call.args[0]) if isinstance(node, ast.Name | ast.Call)]
+            made = [call.args[0], *(each for name in named for each in origins(script, name))]
+            parts = [node for each in made for node in ast.walk(each)]
+            if not any(_differs_by_rank(script, node, call, parts) for node in parts):
                 yield call
+
+
+def _differs_by_rank(script: Script, node: ast.AST, seeding: ast.Call, parts: Sequence[ast.AST]) -> bool:
+    """Whether a part of what a worker is seeded with is another one in the workers of each rank: drawn there, where
+    torch has seeded it, or a clock's."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = script.qualified(node.func)
+    if last_name(node.func) == "get_worker_info":  # its `id` is that of the worker on each rank
+        read = [each.value for each in parts if isinstance(each, ast.Attribute) and each.attr == "seed"]
+        return any(node in origins(script, owner) for owner in read)
+    scope = script.scope(node)
+    called = {last_name(each.func) for each in parts if isinstance(each, ast.Call)}
+    in_worker = scope is script.scope(seeding) or getattr(scope, "name", "") in called
+    return name in _CLOCKS or (in_worker and name.startswith(_DRAWN))

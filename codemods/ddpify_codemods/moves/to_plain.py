@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..facts import distribution
+from ..facts.host_by_choice import may_stay_on_host
 from ..facts.named_devices import names_gpu
 from ..facts.script import Script
 from ..facts.trail import lost_trail
@@ -56,7 +57,8 @@ def with_plain_rules(
         )
     scripts = in_program(scripts, options.sync_batchnorm, bool(options.per_process), bool(options.fully_sharded))
     if has_loop and target.module and first.words is TORCH and not target.plain_by_way_of:
-        first = first.with_host() if any(map(padded_loaders, scripts)) else first
+        on_host = any(map(padded_loaders, scripts)) or (names_gpu(scripts) and may_stay_on_host(scripts))
+        first = first.with_host() if on_host else first
     chosen = plain_rules() if has_loop else in_folders("always")
     found = ask_program(scripts, first, chosen, modernize=False)
     if has_loop and (above := joined_above(found, first.words, bool(first.module))) is not None:

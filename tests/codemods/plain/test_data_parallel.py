@@ -255,3 +255,37 @@ def test_a_class_derived_from_nn_data_parallel_is_refused_where_it_is_used() -> 
     assert told(OWN + "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n") == []
     code = convert({Path("train.py"): training().replace(MODEL, OWN + "model = Own(nn.Linear(4, 3))\n", 1)}, "cuda")
     assert "class Own(DataParallel):" in code[Path("train.py")].code  # the exact style keeps its face
+
+
+IN_PARALLEL = "model = nn.DataParallel(nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))).cuda()\n"
+SEVERAL = "if torch.cuda.device_count() > 1:\n    "
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "groups = [p for n, p in model.named_parameters() if 'module.0' in n]",
+        "for child in model.children():\n    print(child[0])",
+        "print(list(model.modules())[2])",
+        "state = {k[7:]: v for k, v in model.state_dict().items()}",
+        "first = model._modules['module']",
+        "def names(net):\n    return [n for n, _ in net.named_parameters() if n == 'module.0.bias']\n\n\nnames(model)",
+    ],
+)
+def test_code_that_sees_the_wrapper_is_refused(line: str) -> None:
+    [reason] = told(f"{IN_PARALLEL}{line}\n")
+    assert "sees that the model is inside nn.DataParallel" in reason
+    assert told(IN_PARALLEL.replace("model =", f"model = model.cuda()\n{SEVERAL}model =") + f"{line}\n") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "groups = [p for n, p in model.module.named_parameters() if '0' in n]",
+        "decayed = [p for n, p in model.named_parameters() if 'bias' not in n]",
+        "for m in model.modules():\n    if isinstance(m, nn.Linear):\n        nn.init.zeros_(m.bias)",
+        "state = {k.replace('module.', ''): v for k, v in model.state_dict().items()}",
+    ],
+)
+def test_code_that_sees_the_same_without_the_wrapper_is_not_refused(line: str) -> None:
+    assert told(f"{IN_PARALLEL}{line}\n") == []

@@ -37,6 +37,24 @@ def test_a_program_that_only_speaks_of_devices_stays_on_the_cpu(lines: str) -> N
     assert any("no cuda device is named" in finding.message for finding in result.findings)
 
 
+@pytest.mark.parametrize(
+    ("lines", "backend"),
+    [
+        ('device = torch.device("cpu" if args.no_cuda else "cuda")\nmodel.to(device)\n', "cpu:gloo,cuda:nccl"),
+        ("device = torch.device(args.device)\nmodel.to(device)\n", "cpu:gloo,cuda:nccl"),
+        ("if args.cuda:\n    model.cuda()\n", "cpu:gloo,cuda:nccl"),
+        ('device = "cuda" if torch.cuda.is_available() else "cpu"\nmodel.to(device)\n', "nccl"),
+        ("if torch.cuda.is_available():\n    model.cuda()\n", "nccl"),
+    ],
+)
+def test_a_model_that_a_switch_leaves_on_the_cpu(lines: str, backend: str) -> None:
+    made = "model = torch.nn.Linear(4, 1)\n"
+    options = "import argparse\nargs = argparse.ArgumentParser().parse_args()\n"
+    result = convert({PATH: options + TEXT.replace(made, made + lines)}, "cuda", style="plain")[PATH]
+    assert f'dist.init_process_group("{backend}")' in result.code
+    assert convert({PATH: result.code}, "cuda", style="plain")[PATH].code == result.code
+
+
 def test_xla_is_said_no_device_and_no_option_of_gpus() -> None:
     layers = "torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.BatchNorm1d(1))"
     guarded = (

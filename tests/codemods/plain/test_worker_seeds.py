@@ -15,11 +15,14 @@ SOURCE = training().replace(MADE, f"{WORKERS}{MADE} num_workers=2, worker_init_f
     ("seed", "becomes"),
     [
         ("3 + worker", '3 + worker + 1000 * int(os.environ["RANK"])'),
+        ("worker + args.seed", 'worker + args.seed + 1000 * int(os.environ["RANK"])'),
         ("worker", 'worker + 1000 * int(os.environ["RANK"])'),
     ],
 )
 def test_the_rank_is_added_to_a_number(seed: str, becomes: str) -> None:
-    assert f"def seed_worker(worker):\n    random.seed({becomes})\n" in plain(SOURCE.replace("{}", seed)).code
+    options = "import argparse\n\nargs = argparse.ArgumentParser().parse_args()\n\n\ndef seed_worker("
+    source = SOURCE.replace("{}", seed).replace("def seed_worker(", options, 1)
+    assert f"def seed_worker(worker):\n    random.seed({becomes})\n" in plain(source).code
 
 
 def test_other_engines_say_so() -> None:

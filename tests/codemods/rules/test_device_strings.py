@@ -51,6 +51,13 @@ def test_cpu_keeps_what_needs_no_gpu(lines: str) -> None:
         ("gpu = 0\ndevice = 'cuda:%d' % gpu", "gpu = 0\ndevice = 'cuda'"),
         ('device = torch.device("cuda", 0)', 'device = torch.device("cuda")'),
         ("device = torch.device(0)", 'device = torch.device("cuda")'),
+        ('device = torch.device(0 if torch.cuda.is_available() else "cpu")',
+         'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'),
+        ('device = 0 if torch.cuda.is_available() else "cpu"\nx = torch.ones(2).to(device)',
+         'device = "cuda" if torch.cuda.is_available() else "cpu"\nx = torch.ones(2).to(device)'),
+        ("device = 0\nx = torch.ones(2).to(device, non_blocking=True)",
+         'device = "cuda"\nx = torch.ones(2).to(device, non_blocking=True)'),
+        ("x = torch.ones(2).to(0, non_blocking=True)", 'x = torch.ones(2).to("cuda", non_blocking=True)'),
         ('x = torch.load("a.pt", map_location="cuda:0")', 'x = torch.load("a.pt", map_location="cuda")'),
     ],
 )  # fmt: skip
@@ -64,6 +71,7 @@ def test_cuda_drops_the_number(before: str, after: str) -> None:
         ('device = torch.device("cuda:0")', 'device = torch.device("cpu")'),
         ('device = torch.device("cuda", 1)', 'device = torch.device("cpu")'),
         ("device = torch.device(0)", 'device = torch.device("cpu")'),
+        ("device = 0\nx = torch.ones(2).to(device)", 'device = "cpu"\nx = torch.ones(2).to(device)'),
         ('x = torch.ones(2, device="cuda")', 'x = torch.ones(2, device="cpu")'),
         ("x = torch.ones(2).to('cuda:1')", "x = torch.ones(2).to('cpu')"),
         ('settings = {"device": "cuda", "mode": "cuda"}', 'settings = {"device": "cpu", "mode": "cuda"}'),
@@ -84,10 +92,13 @@ def test_cpu_names_the_cpu(before: str, after: str) -> None:
         ('device = torch.device("cuda:0")', "device = torch_xla.device()"),
         ('device = torch.device("cuda" if torch.cuda.is_available() else "cpu")', "device = torch_xla.device()"),
         ('device = "cuda" if torch.cuda.is_available() else "cpu"', "device = torch_xla.device()"),
+        ('device = torch.device(0 if torch.cuda.is_available() else "cpu")', "device = torch_xla.device()"),
+        ('device = 0 if torch.cuda.is_available() else "cpu"\nx = torch.ones(2).to(device)',
+         "device = torch_xla.device()\nx = torch.ones(2).to(device)"),
         ('x = torch.ones(2, device="cuda")', "x = torch.ones(2, device=torch_xla.device())"),
         ('x = torch.load("a.pt", map_location="cuda:0")', 'x = torch.load("a.pt", map_location="cpu")'),
     ],
-)
+)  # fmt: skip
 def test_xla_asks_for_its_device(before: str, after: str) -> None:
     check_transformed(before, after, "xla")
     assert "import torch_xla\n" in imports_of(before, "xla")
@@ -110,6 +121,17 @@ def test_xla_keeps_a_string_where_one_is_needed(before: str, after: str) -> None
 def test_two_numbers_are_refused_for_gpus() -> None:
     found = findings('first, second = nn.Linear(1, 1).to("cuda:0"), nn.Linear(1, 1).to("cuda:1")')
     assert [(each.rule, each.severity) for each in found] == [("DDP103", "refused")]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "first, second = 0, 1\na, b = nn.Linear(1, 1).to(first), nn.Linear(1, 1).to(second)",
+        "device = 0\nx = torch.ones(2).to(device if device >= 0 else 'cpu')",
+    ],
+)
+def test_names_of_numbers_that_are_more_than_one_device_are_refused(lines: str) -> None:
+    assert [(each.rule, each.severity) for each in findings(lines)] == [("DDP103", "refused")]
 
 
 def test_two_numbers_are_fine_without_gpus() -> None:

@@ -259,7 +259,8 @@ class FlowFacts:
     has drawn. in_parallel: the models of nn.DataParallel; out_of_parallel: where they are taken out of it again;
     parallel_calls: where they are called with batches; parallel_keys: where their state_dict is made or loaded, and
     whether it is their own; parallel_pickles: where they are written as a whole; parallel_asked: where their class is
-    asked for, or what nn.DataParallel alone has. only_evaluated: the classes and calls
+    asked for, or what nn.DataParallel alone has; parallel_parts: where their parts or the names of these are.
+    only_evaluated: the classes and calls
     whose networks are never trained, and only evaluated; without_buffers: the trained models that are seen to have
     none; drawn_buffers: where networks register buffers that each rank draws. terms, calls: the operations by which
     losses are made that cannot be divided; calls_within: those in the
@@ -366,6 +367,7 @@ class FlowFacts:
     parallel_keys: dict[ast.Call, tuple[Script, bool]] = field(default_factory=dict)
     parallel_pickles: dict[ast.Call, Script] = field(default_factory=dict)
     parallel_asked: dict[ast.AST, Script] = field(default_factory=dict)
+    parallel_parts: dict[ast.expr, Script] = field(default_factory=dict)
     only_evaluated: frozenset[ast.AST] = frozenset()
     without_buffers: set[ast.AST] = field(default_factory=set)
     drawn_buffers: dict[Module, Problem] = field(default_factory=dict)

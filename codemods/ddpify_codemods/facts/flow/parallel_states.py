@@ -8,6 +8,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..data_parallel import FACE
+from ..header import main_guard
+from ..host_by_choice import truth_with_gpu
+from ..parallel_names import SHOWS
+from ..script import Script
 from .frames import Frame
 from .state import State
 from .values import Module, Value, entries, root_of
@@ -49,6 +53,8 @@ class ParallelStates(State):
 
     def asks_for_keys(self, name: str, owner: Value, node: ast.Call, frame: Frame) -> None:
         """A method is called, of a model or of what holds one: its keys have `module.` in them, or begin with it."""
+        if name in SHOWS:
+            self.shows_parts(owner, node, frame)
         if name not in _KEYED:
             return
         held = {part for part in self.found.in_parallel if not owner.things.isdisjoint(_holders(part))}
@@ -60,8 +66,17 @@ class ParallelStates(State):
     def asks_for_parallel(self, name: str, owner: Value, node: ast.expr, frame: Frame) -> None:
         """Its class is asked for, or an attribute that a model without nn.DataParallel does not have."""
         own = (self._has_own(each, name) for each in owner.only(Module) if isinstance(each, Module))
+        if name == "_modules":
+            self.shows_parts(owner, node, frame)
         if owner.in_parallel and (name in ("isinstance", "type") or name in FACE) and not any(own):
             self.found.parallel_asked[node] = frame.script
+
+    def shows_parts(self, owner: Value, node: ast.expr, frame: Frame) -> None:
+        """A model is asked for its parts or their names, where it is in nn.DataParallel on one GPU, too."""
+        modules = (thing for thing in owner.only(Module) if isinstance(thing, Module))
+        made = (each for module in modules for each in self.made_parallel.get(module, {}).items())
+        if owner.in_parallel and any(not _is_by_choice(script, call) for call, script in made):
+            self.found.parallel_parts[node] = frame.script
 
     def _has_own(self, module: Module, name: str) -> bool:
         method = self.method_of(module.cls, name, None) if module.cls is not None else None
@@ -71,6 +86,16 @@ class ParallelStates(State):
         """A library is called, which may write what it is given."""
         if name in ("torch.save", "pickle.dump") and any(each.in_parallel for each in entries(given)):
             self.found.parallel_pickles[node] = frame.script
+
+
+def _is_by_choice(script: Script, call: ast.Call) -> bool:
+    """Whether a condition other than whether there is a GPU decides about a call: `if torch.cuda.device_count() > 1:`.
+
+    On one GPU the script has its model without nn.DataParallel then, and what follows means that.
+    """
+    around = (each for each in script.ancestors(call) if isinstance(each, ast.If | ast.IfExp))
+    guard = main_guard(script.tree)
+    return any(each is not guard and not truth_with_gpu(script, each.test) for each in around)
 
 
 def _holders(part: Module) -> Iterable[Module]:

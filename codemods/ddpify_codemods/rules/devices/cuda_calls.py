@@ -89,7 +89,7 @@ def _call(script: Script, target: Target, call: ast.Call) -> Iterator[Edit | Fin
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if method == "cuda" and not name.startswith("torch.") and "cuda" not in script.defined:
         yield from _moved(script, target, call)
-    elif method == "to" and len(call.args) == 1 and is_index(call.args[0]):
+    elif method == "to" and call.args and is_index(call.args[0]):
         yield _device(target, call.args[0])
     elif name == "torch.cuda.device" and call.args and is_index(call.args[0]):
         yield Replace(call.args[0], "-1", "stay on this process's device")

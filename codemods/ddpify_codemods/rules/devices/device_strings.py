@@ -16,6 +16,7 @@ from ...facts.devices import (
     source,
 )
 from ...facts.devices_of_the_run import made_of_setting, moved_to_setting
+from ...facts.numbered_devices import numbered_devices, second_number
 from ...facts.places import asks_which_device, device_place, is_device_call
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
@@ -28,21 +29,33 @@ _OF_THE_RUN = "take the kind of the device that the run names, and this rank's o
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Rename the devices of one script for a target."""
-    if target.module:
-        yield from _own_device(script, target)
-    else:
-        yield from _no_gpu(script, target)
-
-
-def _own_device(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    message = "use this rank's GPU, not a numbered one"
-    second = second_gpu(script)
-    if second is not None:
+    second = second_gpu(script) or second_number(script)
+    if target.module and second is not None:
         remedy = "put the whole model on one device; model parallel training is not converted"
-        yield Finding(
-            RULE.id, "refused", second.lineno, "the script spreads its work over several GPUs by number", remedy
-        )
+        message = "the script spreads its work over several GPUs by number"
+        yield Finding(RULE.id, "refused", second.lineno, message, remedy)
         return
+    yield from _numbered(script, target)
+    yield from _own_device(script, target) if target.module else _no_gpu(script, target)
+
+
+def _numbered(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Name the device where a number stands for it: `device = 0 if torch.cuda.is_available() else "cpu"`."""
+    branches = branches_of(script, target)
+    for node, used in numbered_devices(script).items():
+        above = (each for each in script.ancestors(node) if isinstance(each, ast.expr))
+        if node in branches.dead or (not target.module and any(_device_call(branches, each) for each in above)):
+            continue
+        if used is not None:
+            message = f"a GPU's number is a device here, and a number in line {used.lineno}: every rank would take it"
+            yield Finding(RULE.id, "refused", node.lineno, message, 'keep the device in a variable of its own: "cuda"')
+        else:
+            message = "use this rank's GPU, not a numbered one"
+            yield Replace(node, target.device, message, modules=target.device_modules)
+
+
+def _own_device(script: Script, target: Target) -> Iterator[Edit]:
+    message = "use this rank's GPU, not a numbered one"
     branches = branches_of(script, target)
     for node in script.find(*_NAMING):
         if inside_f_string(script, node) or _is_key(script, node):
@@ -129,7 +142,8 @@ def _device_string(branches: Branches, node: ast.expr) -> str:
 RULE = Rule(
     id="DDP103",
     title="Use this rank's device",
-    why="""A numbered GPU would be the same one for every process, and NCCL refuses that (P4). init_process_group
+    why="""A numbered GPU would be the same one for every process, and NCCL refuses that (P4); a number that
+stands for a device, as in `0 if torch.cuda.is_available() else "cpu"`, is one, too. init_process_group
 has made this process's own GPU the current one, so that "cuda" and `.cuda()` mean it. Of a device that an option or a
 file of settings names in the run, as "cuda:0", the kind is taken: `torch.device(torch.device(args.device).type)`. For
 other targets the strings that pick a GPU name that target's device; what runs without a GPU stays as it is.""",

@@ -16,6 +16,7 @@ from ...facts.eager import is_move
 from ...facts.flow.frames import FlowFacts
 from ...facts.flow.program import Program
 from ...facts.own_data_parallel import called_as, mentions, own_classes
+from ...facts.parallel_names import sees_wrapper
 from ...facts.script import Script
 from ...rule import Delete, DropImport, Edit, Finding, Replace, Rule, Unguard
 from ...targets import Target
@@ -24,6 +25,7 @@ from .words import REMEDY, is_here, program_of
 _MESSAGE = "leave the GPUs to DistributedDataParallel"
 _ALONE = "it does nothing without nn.DataParallel"
 _ASKED = "this needs an nn.DataParallel, which is left out: a rank has one GPU"
+_SEEN = "this sees that the model is inside nn.DataParallel, which is left out: by `module.` in names, or by its place"
 _SUBCLASS = "this class is derived from nn.DataParallel: the model of each rank would be spread over all GPUs"
 
 
@@ -82,6 +84,10 @@ def _asked(script: Script, found: FlowFacts, idle: dict[ast.Call, ast.AST]) -> I
         if is_here(script, there) and needs_it(script, node) and script.scope(node) not in idle.values():
             remedy = "ask for it before: `if isinstance(model, nn.DataParallel):`"
             yield Finding(RULE.id, "refused", script.statement(node).lineno, _ASKED, remedy)
+    for part, there in found.parallel_parts.items():
+        if is_here(script, there) and isinstance(part, ast.Call | ast.Attribute) and sees_wrapper(script, part):
+            remedy = "ask `.module` of it, whose names do not begin with `module.`"
+            yield Finding(RULE.id, "refused", part.lineno, _SEEN, remedy)
     for named in mentions(script, own_classes(program_of(script).scripts)):
         call, around = called_as(script, named), script.scope(named)
         run = call in found.visits if call else around is script.tree or around in found.called_with
@@ -206,7 +212,7 @@ RULE = Rule(
     why="""\
 With one process for each device DistributedDataParallel does what nn.DataParallel did (P4). The model keeps its name
 and its own keys: those that nn.DataParallel had put `module.` before lose it (I7).
-What serves nn.DataParallel alone goes with it; what cannot do without it is refused.""",
+What serves nn.DataParallel alone goes with it; what cannot do without it, or sees it by names, is refused.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
