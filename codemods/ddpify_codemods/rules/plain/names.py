@@ -73,7 +73,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         ):
             yield Replace(told, "from_rank_0({})", "take what rank 0's run says", modules=words.imports)
             sent = True
-    for node, (there, is_tensor) in program.followed.found.of_rank_0.items():
+    for node, (there, number) in program.followed.found.of_rank_0.items():
         if not is_here(script, there) or any(each in written for each in script.ancestors(node)):
             continue
         followed = program.followed
@@ -81,7 +81,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if followed.found.own_decisions or unequal:
             yield Finding(RULE.id, "refused", node.lineno, f"`{ast.unparse(node)}` is read here: {DRAWN}", REMEDY)
             continue
-        template = "from_rank_0(bool({}))" if is_tensor else "from_rank_0({})"
+        template = f"from_rank_0({number}({{}}))" if number else "from_rank_0({})"
         yield Replace(node, template, "take what rank 0 has drawn", modules=words.imports)
         sent = True
     for item in rank_0_seeds(script, target):
