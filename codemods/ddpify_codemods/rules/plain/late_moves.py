@@ -14,8 +14,8 @@ _REASON = (
     "its gradients"
 )
 _REMEDY = (
-    "save {name: value.cpu() for name, value in model.state_dict().items()}, move a copy (copy.deepcopy(model)), or use "
-    "--style exact"
+    "save {name: value.cpu() for name, value in model.state_dict().items()}, or move a copy (copy.deepcopy(model)), or "
+    "use --style exact"
 )
 _SAVED = "{name: value.cpu() for name, value in {}.state_dict().items()}"
 
