@@ -45,7 +45,8 @@ def writes_a_file(script: Script, call: ast.Call) -> bool:
     """Whether what a call does outside of the process may be a file that is read: a window is none, nor what a service
     is sent."""
     name = last_name(call.func)
-    is_sent = script.qualified(call.func).startswith(_SERVICES) and name.startswith(_SENDS)
+    called = script.qualified(call.func)
+    is_sent = called == "wandb.save" or (called.startswith(_SERVICES) and name.startswith(_SENDS))
     return name not in _SHOWS and not is_sent
 
 

@@ -180,6 +180,7 @@ class Assignments(Branches):
         elif isinstance(target, ast.Attribute) and target.attr == "data" and value.is_local and self.in_forward:
             self.assign(target.value, cut(value), frame, source)  # `self.center.data = …`
         elif isinstance(target, ast.Attribute):
+            self.may_retype(target, source, frame)
             self.assign_attribute(self.value(target.value, frame), target, value, frame, source)
         elif isinstance(target, ast.Subscript):
             self.assign_item(target, value, frame, source)

@@ -302,7 +302,7 @@ class Calls(CallArguments):
                 return self.value(function.node.body, inner)
             quiet = any(is_without_gradients(each) for each in function.node.decorator_list)
             self.without_gradients += quiet
-            with self.deciding(alone):
+            with self.deciding(alone), self.behind_function():
                 self.block(function.node.body, inner)
             self.without_gradients -= quiet
         finally:

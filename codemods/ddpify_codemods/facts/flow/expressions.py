@@ -357,7 +357,7 @@ class Expressions(OwnOperators, TakenParts):
         if isinstance(node.op, ast.Not) and self.in_forward and is_drawn(value):
             return value
         if isinstance(node.op, ast.Not) and self.can_be_of_rank_0(value):
-            self.found.of_rank_0[node.operand] = frame.script, not value.host
+            self.found.of_rank_0[node.operand] = frame.script, "" if value.host else "bool"
             return SAME
         if isinstance(node.op, ast.Not) and value.is_local:
             self.demand(node.operand, value, frame)
@@ -379,7 +379,7 @@ class Expressions(OwnOperators, TakenParts):
             if self.in_forward and is_drawn(value):
                 drawn = value
             elif isinstance(part, ast.Compare) and self.can_be_of_rank_0(value):
-                self.found.of_rank_0[part] = frame.script, not value.host
+                self.found.of_rank_0[part] = frame.script, "" if value.host else "bool"
             elif value.is_local and self.goes_own_way(part, value, frame):
                 drawn = value
             elif value.is_local:

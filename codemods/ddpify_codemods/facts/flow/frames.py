@@ -274,15 +274,16 @@ class FlowFacts:
     of a batch, and may be a list of texts. agreed: the calls that ask how long the longest sample is, where all ranks
     train; agreed_quietly: where nothing is differentiated; agreed_apart: those that ask it elsewhere. own_decisions:
     the conditions in models that each rank decides for its own samples. told: the calls of meters that keep the last
-    numbers they got. of_rank_0: what is decided by numbers that each rank draws for itself, and whether these are
-    tensors. drawn_evaluations: the loaders of evaluations that all ranks go through, with samples or in an order that
-    each draws; drawn_batches: those of which next() takes a batch that each draws. arrays: what is read that may be an
-    array of numpy; unsized: that is a list of those of no dimension. in_use: the optimizers that take steps, or that a
-    library gets.
+    numbers they got. of_rank_0: what is decided by numbers that each rank draws for itself, and what makes a number of
+    Python of them. drawn_evaluations: the loaders of evaluations that all ranks go through, with samples or in an order
+    that each draws; drawn_batches: those of which next() takes a batch that each draws. arrays: what is read that may be
+    an array of numpy; unsized: that is a list of those of no dimension.
+    in_use: the optimizers that take steps, or that a library gets.
     may_train: of a loop, the loaders of which it is not known whether it trains with them. passed_by: the statements
     that a known condition has passed by; come_to: those that another one, or the same at another time, may lead to.
     by_apex: the calls that let apex.amp change models, and what makes these. ended: the handlers of exceptions that end
-    the run in their stead, where other ranks wait.
+    the run in their stead, where other ranks wait. late_moves: what gives models another device or type, which are
+    trained again behind it.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -416,13 +417,14 @@ class FlowFacts:
     agreed_apart: set[ast.Call] = field(default_factory=set)
     own_decisions: dict[ast.expr, Script] = field(default_factory=dict)
     told: set[ast.Call] = field(default_factory=set)
-    of_rank_0: dict[ast.expr, tuple[Script, bool]] = field(default_factory=dict)
+    of_rank_0: dict[ast.expr, tuple[Script, str]] = field(default_factory=dict)
     drawn_evaluations: set[Loader] = field(default_factory=set)
     drawn_batches: set[Loader] = field(default_factory=set)
     passed_by: set[ast.stmt] = field(default_factory=set)
     come_to: set[ast.stmt] = field(default_factory=set)
     by_apex: dict[ast.Call, set[ast.AST]] = field(default_factory=dict)
     ended: dict[ast.ExceptHandler, Script] = field(default_factory=dict)
+    late_moves: set[ast.Call] = field(default_factory=set)
 
 
 def ancestors(script: Script, node: ast.AST, until: ast.AST) -> Iterator[ast.stmt]:

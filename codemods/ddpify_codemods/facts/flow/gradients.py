@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 # What a model is known by: the call that makes it.
 Made = ast.AST
+
+
+@dataclass(eq=False)
+class Forms:
+    """What a model was given before it was trained: devices, as they are written, and types."""
+
+    places: set[str] = field(default_factory=set)
+    types: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -16,12 +24,14 @@ class Gradients:
 
     left: of each model, the backward passes whose gradients it holds. awaited: the models whose wrapper has been called
     since it averaged gradients: it averages those of the next backward pass, and of no other one (L10). frozen: the
-    models whose parameters get no gradients; None for one of which that is so in one case and not in another.
+    models whose parameters get no gradients; None for one of which that is so in one case and not in another. moved:
+    the models that were given another device or type since their wrapper was made, and by which calls.
     """
 
     left: Mapping[Made, frozenset[ast.Call]] = field(default_factory=dict)
     awaited: frozenset[Made] = frozenset()
     frozen: Mapping[Made, bool | None] = field(default_factory=dict)
+    moved: frozenset[tuple[Made, ast.Call]] = frozenset()
 
     def awaits(self, models: Iterable[Made]) -> Gradients:
         """After their wrappers have been called, or where nothing is to be said of the next backward pass: the run has
@@ -41,6 +51,20 @@ class Gradients:
         """After the gradients of models were set to zero."""
         return replace(self, left={**self.left, **dict.fromkeys(models, frozenset[ast.Call]())})
 
+    def moves(self, model: Made, node: ast.Call) -> Gradients:
+        """After a call has given a model another device, or its numbers another type."""
+        return self.also_moved([(model, node)])
+
+    def also_moved(self, others: Iterable[tuple[Made, ast.Call]]) -> Gradients:
+        """After another way, too, by which models were moved."""
+        return replace(self, moved=self.moved.union(others))
+
+    def without_moves(self, models: Collection[Made] | None = None) -> Gradients:
+        """After wrappers of models were made anew, or where a way ends; models: None for all."""
+        return replace(
+            self, moved=frozenset(each for each in self.moved if models is not None and each[0] not in models)
+        )
+
     def froze(self, models: Iterable[Made], frozen: bool) -> Gradients:
         """After all parameters of models were frozen, or unfrozen."""
         return replace(self, frozen={**self.frozen, **dict.fromkeys(models, frozen)})
@@ -55,4 +79,4 @@ class Gradients:
         for each in {*self.frozen, *other.frozen}:
             one, two = self.frozen.get(each, False), other.frozen.get(each, False)
             frozen[each] = one if one == two else None
-        return Gradients(either, self.awaited & other.awaited, frozen)
+        return Gradients(either, self.awaited & other.awaited, frozen, self.moved | other.moved)

@@ -77,5 +77,5 @@ def is_drawn(value: Value) -> bool:
 def as_number(function: str, found: Value, given: Sequence[Value]) -> Value:
     """What is made of drawn numbers of Python, which is one too: `sum(losses)`, `np.mean(losses)`."""
     local = [each for each in entries(given) if each.is_local]
-    numbers = is_drawn(found) and function in _OF_NUMBERS and all(each.host for each in local)
+    numbers = is_drawn(found) and (function == "float" or (function in _OF_NUMBERS and all(e.host for e in local)))
     return replace(found, host=True) if numbers else found

@@ -202,7 +202,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
             self.found.read_same.add(node)
             return
         if value.host and self.can_be_of_rank_0(value):
-            self.found.of_rank_0[node] = frame.script, False
+            self.found.of_rank_0[node] = frame.script, ""
             return
         if isinstance(node, ast.IfExp):  # all ranks take the same way
             for each in (node.body, node.orelse):
@@ -310,7 +310,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         own = self.is_own_decision(node, value, frame)
         own = own or (self.fills_own(node, value, frame) and self.goes_own_way(node, value, frame))
         if value.is_local and not own and self.can_be_of_rank_0(value):
-            self.found.of_rank_0[node] = frame.script, not value.host
+            self.found.of_rank_0[node] = frame.script, "" if value.host else "bool"
         elif value.is_local and not own and not self.only_begins(node, value, frame):
             own = self.goes_own_way(node, value, frame)
             if not own and not self.decides_by_sample(node, value, frame):
@@ -363,7 +363,22 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
     def shown(self, node: ast.Call, frame: Frame, keeps: bool = False) -> None:
         """A call shows or writes what it is given; keeps: it may keep it, to decide by it later."""
         changes = self.name_of(node.func).endswith("_")
-        self.shown_parts([*node.args, *(word.value for word in node.keywords)], frame, changes, keeps)
+        parts = [*node.args, *(word.value for word in node.keywords)]
+        if keeps and last_name(node.func) == "step":
+            parts = [each for each in parts if not self.steps_by(each, frame)]
+        self.shown_parts(parts, frame, changes, keeps)
+
+    def steps_by(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether a scheduler is given what each rank has drawn for itself, and no number of Python: it makes one of
+        it, and decides by that."""
+        value = self.value(node, frame)
+        if value.host or not is_drawn(value):
+            return False
+        if self.can_be_of_rank_0(value):
+            self.found.of_rank_0[node] = frame.script, "float"
+        else:
+            self.demand(node, value, frame)
+        return True
 
     def may_keep(self, node: ast.Call, frame: Frame) -> bool:
         """Whether a call of something unknown may do more than show what it is given: `scheduler.step(loss)`."""

@@ -11,7 +11,7 @@ from ..script import Script
 from .collate_parts import Part
 from .factories import Calls
 from .frames import ByNext, FlowFacts, Frame, Freeze, Joined, Lengths, Problem
-from .gradients import Gradients
+from .gradients import Forms, Gradients
 from .handlers import GOES_ON, Trying
 from .own_networks import hands_over_networks, has_networks
 from .values import (
@@ -169,6 +169,10 @@ class State:
         self.work = 0
         self.began: set[str] = set()  # libraries whose generators may have been used for samples since they were seeded
         self.moved: set[ast.AST] = set()  # models that were moved to a device
+        self.trained_before: set[ast.AST] = set()  # models that a backward pass has gone through
+        self.forms: dict[ast.AST, Forms] = {}  # of models: devices and types that they got before that
+        self.moved_at_break: set[tuple[ast.AST, ast.Call]] = set()  # what has left the loop has moved these models
+        self.moved_at_return: set[tuple[ast.AST, ast.Call]] = set()  # and what has left the function
         self.called_as: dict[ast.Call, set[Thing]] = {}  # what calls of models and losses may call
         self.may_have_begun = False  # a pass over batches of training, by one way or another
         self.has_begun = False  # a pass over batches of training, whichever way was taken

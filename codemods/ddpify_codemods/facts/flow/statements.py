@@ -153,6 +153,7 @@ class Follower(Generators):
         for context in self.contexts:
             if context.node is loop and self.uneven(context):
                 self.problem(frame, node, _ENDS_EARLY, context.loaders)
+        self.moved_at_break |= self.leaves_with_moves()
         self.left_early.append(self.gradients)
 
     def do_return(self, node: ast.Return, frame: Frame) -> None:
@@ -160,11 +161,12 @@ class Follower(Generators):
             if context.frame is frame and self.uneven(context):
                 self.problem(frame, node, _ENDS_EARLY, context.loaders)
         frame.returns.append(self.value(node.value, frame) if node.value else NOTHING)
+        self.moved_at_return |= self.leaves_with_moves()
 
     def do_for(self, node: ast.For, frame: Frame) -> None:
         over, generated = self.run_over(node, frame)
         own = self.turns(node.iter, over, frame) or self.is_alone(node)
-        with self.deciding(own):
+        with self.deciding(own), self.behind_loop():
             self.go_through(node, over, generated, frame)
         if own:
             self.left_own(node, frame)
@@ -296,7 +298,7 @@ class Follower(Generators):
         return [frame, *(self.visible(frame.outer) if frame.outer is not None else [])]
 
     def do_while(self, node: ast.While, frame: Frame) -> None:
-        with self.taking(node, frame):
+        with self.taking(node, frame), self.behind_loop():
             known: dict[object, object] = {}
             for count in range(_TURNS):
                 if count >= 2 and self.kinds(frame) == known:

@@ -13,6 +13,7 @@ from .expressions import Expressions
 from .frames import Frame, Freeze, Problem
 from .held_values import may_differ
 from .input_gradients import BENDS
+from .late_moves import LateMoves
 from .values import SAME, Function, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
 
 _LAYERS = frozenset({"children", "modules", "named_children", "named_modules", "parameters", "named_parameters"})
@@ -28,7 +29,7 @@ _WITH_PARAMETERS = "parameters are given to an optimizer here together with numb
 _FROZEN = "whether a model has frozen parameters here cannot be told"
 
 
-class Training(Expressions):
+class Training(Expressions, LateMoves):
     """What backward passes and steps do to the gradients of the trained models."""
 
     def reaches(self, node: ast.Call, loss: Value, frame: Frame) -> None:
@@ -46,6 +47,7 @@ class Training(Expressions):
             if frozen:
                 self.may_be_frozen(node, model, frame)
                 continue
+            self.trains_moved(model)
             self.not_frozen.add((node, model))
             if frozen is None:
                 self.problem(frame, node, _FROZEN)
@@ -88,6 +90,7 @@ class Training(Expressions):
 
     def steps(self, owner: Value, name: str, node: ast.Call, frame: Frame) -> None:
         """A method of an optimizer, or of a model, that may take its gradients, set them to zero, or move it."""
+        self.may_move(owner, node, frame)
         if is_move(node):
             self.moved |= {each.made for each in owner.things if isinstance(each, Module) and root_of(each) is each}
         optimizers = [thing for thing in owner.things if isinstance(thing, OptimizerValue)]
@@ -144,6 +147,7 @@ class Training(Expressions):
         """An optimizer is made; models are wrapped before."""
         self.wrapped = True
         models = {root_of(module).made for module in modules}
+        self.gradients = self.gradients.without_moves(models)
         for frozen in (self.frozen_behind, self.frozen_since):
             for at, each in [*frozen.items()]:
                 frozen[at] = each.behind(models, self.undecided)

@@ -26,6 +26,7 @@ from .looks import LOOKS, decisive_looks, listing_looks, naming_looks
 from .numbers import reduces
 from .rank_0_alone import is_for_rank_0
 from .rank_0_seeds import rank_0_seeds
+from .told_by_try import told_by_try
 from .words import REMEDY, is_here, program_of
 
 _HELPER = '''\
@@ -73,7 +74,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         ):
             yield Replace(told, "from_rank_0({})", "take what rank 0's run says", modules=words.imports)
             sent = True
-    for node, (there, is_tensor) in program.followed.found.of_rank_0.items():
+    for node, (there, number) in program.followed.found.of_rank_0.items():
         if not is_here(script, there) or any(each in written for each in script.ancestors(node)):
             continue
         followed = program.followed
@@ -81,9 +82,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if followed.found.own_decisions or unequal:
             yield Finding(RULE.id, "refused", node.lineno, f"`{ast.unparse(node)}` is read here: {DRAWN}", REMEDY)
             continue
-        template = "from_rank_0(bool({}))" if is_tensor else "from_rank_0({})"
+        template = f"from_rank_0({number}({{}}))" if number else "from_rank_0({})"
         yield Replace(node, template, "take what rank 0 has drawn", modules=words.imports)
         sent = True
+    for item in told_by_try(script, target):
+        yield item
+        sent |= isinstance(item, Insert)
     for item in rank_0_seeds(script, target):
         yield item
         sent |= isinstance(item, Replace) and "from_rank_0" in item.template
@@ -189,7 +193,8 @@ whether a file is there that is written otherwise: a slower rank would find it, 
 So for which folder is free for a run. By rank 0's clock all leave a loop, or save (E8).
 What is decided by a number that each rank draws for itself, `if random.random() < 0.5:` where ranks draw noise by that
 generator, or by an evaluation that draws (dropout without `model.eval()`, samples that a data set draws), is decided by
-rank 0's: `scheduler.step(from_rank_0(value))` (E4, E5).""",
+rank 0's: `scheduler.step(from_rank_0(value))` (E4, E5). So is a flag that a `try` sets around a call that rank 0 alone
+makes: `online = from_rank_0(online)`, where `wandb.init()` may have failed.""",
     before="""\
 import time
 import torch

@@ -17,6 +17,7 @@ from ...facts.script import Script
 from ...plain_words import TORCH, Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from .late_moves import moved_late
 from .own_decisions import decided_alone
 from .words import REMEDY, is_here, normalizes, program_of
 
@@ -36,6 +37,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if is_here(script, problem.script):
             line = getattr(problem.node, "lineno", 1)
             yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
+    yield from moved_late(script)
     if synchronized(program, target):
         yield from decided_alone(RULE.id, script, "BatchNorm of all ranks' batches")
         yield from _asked_by_class(script)
