@@ -20,6 +20,7 @@ from .values import Module, Value, root_of
 _HOST, _DEVICE = "the CPU", "a device"
 _FIRST = "float32"  # what the numbers of a model are at first
 _TYPES = {"float": _FIRST, "half": "float16", "double": "float64"}
+_TENSORS = frozenset({"Parameter", "Buffer", "UninitializedParameter"})
 _METHODS = frozenset({"bfloat16", *_TYPES})
 
 
@@ -28,7 +29,8 @@ class LateMoves(State):
 
     def may_move(self, owner: Value, node: ast.Call, frame: Frame) -> None:
         """A method may give a model another device, or its numbers another type."""
-        self._moves([each for each in owner.only(Module) if isinstance(each, Module)], node, frame)
+        moved = (each for each in owner.only(Module) if isinstance(each, Module))
+        self._moves([each for each in moved if _is_moved(each, frame.script, node)], node, frame)
 
     def may_retype(self, target: ast.Attribute, source: ast.expr | None, frame: Frame) -> None:
         """Parameters of a model may get such numbers: `p.data = p.data.half()`."""
@@ -77,6 +79,17 @@ class LateMoves(State):
         yield
         self.gradients = self.gradients.also_moved(self.moved_at_return)
         self.moved_at_return = around
+
+
+def _is_moved(module: Module, script: Script, node: ast.Call) -> bool:
+    """Whether a method moves a network itself: of a parameter it gives a copy, `model.scale.cpu()`, and a part that is
+    not seen, `model.fc.weight.cpu()`, may be one, but where nothing or only a network can be made of what it gives."""
+    if module.name.rpartition(".")[2] in _TENSORS:
+        return False
+    parent = script.parents.get(node)
+    taken = isinstance(parent, ast.Attribute) and parent.attr in ("eval", "state_dict", "train")
+    named = isinstance(parent, ast.Assign) and ast.unparse(parent.targets[0]) == ast.unparse(node.func.value)  # type: ignore[attr-defined]
+    return module.cls is not None or bool(module.name) or isinstance(parent, ast.Expr) or taken or named
 
 
 def given_by_move(script: Script, node: ast.Call) -> tuple[str, str]:
