@@ -276,9 +276,9 @@ class FlowFacts:
     the conditions in models that each rank decides for its own samples. told: the calls of meters that keep the last
     numbers they got. of_rank_0: what is decided by numbers that each rank draws for itself, and what makes a number of
     Python of them. drawn_evaluations: the loaders of evaluations that all ranks go through, with samples or in an order
-    that each draws; drawn_batches: those of which next() takes a batch that each draws. arrays: what is read that may be
-    an array of numpy; unsized: that is a list of those of no dimension.
-    in_use: the optimizers that take steps, or that a library gets.
+    that each draws; drawn_batches: those of which next() takes a batch that each draws. arrays: what is read that may
+    be an array of numpy; unsized: that is a list of those of no dimension. in_use: the optimizers that take steps, or
+    that a library gets.
     may_train: of a loop, the loaders of which it is not known whether it trains with them. passed_by: the statements
     that a known condition has passed by; come_to: those that another one, or the same at another time, may lead to.
     by_apex: the calls that let apex.amp change models, and what makes these. ended: the handlers of exceptions that end
