@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import count
 from operator import index
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
 import torch
@@ -56,22 +56,9 @@ _NO_BATCHES = "its loader has no batch size, so that the data set makes the batc
 
 
 class DataLoader(TorchDataLoader[T_co]):
-    """torch.utils.data.DataLoader: same arguments, same batches, same length."""
+    """torch.utils.data.DataLoader: same arguments, same batches, same length; for classes derived from it, too."""
 
-    _reason: str = ""  # learnt: why every rank has to load everything
-    _form: Form = None  # learnt: how batches are made of parts
-    _padded: int = 0  # learnt: how many sizes of a batch are those of its longest sample, on whichever rank
-    _meets: bool = False  # learnt: whether the ranks put something of each batch together
-    _seen: int = 0  # batches of that form
-    _largest: int = 0  # batch that was asked for: the first that is divided may be the last of a pass, which is smaller
-    _divided: bool = False  # a part of a batch has been asked for
-    _passes: int = 0
-    _stream: int | None = None
-    _samples: Samples | None = None
-    _inner: TorchDataLoader[Any] | None = None
-    _labels: list[Labels]
-    _in_parts: set[int] | None  # samples that ranks load in parts, in this pass, where something is learnt from them
-    learnt: ClassVar[frozenset[str]]  # the names of all these, which are no state of a class derived from this one
+    _ddpify: _Parts | None = None  # one attribute, which no class that a script derives from this one has by chance
 
     if not TYPE_CHECKING:  # torch's own signature
 
@@ -83,140 +70,188 @@ class DataLoader(TorchDataLoader[T_co]):
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies, which load by themselves."""
-        return {name: value for name, value in vars(self).items() if name not in ("_inner", "_samples")}
+        return {name: value for name, value in vars(self).items() if name != "_ddpify"}
 
     @property
     def is_without_state(self) -> bool:
         """Whether it is known that no batch depends on those that were loaded before it."""
-        return self._divided or (tensor_rows.are_rows(self.dataset) and self.collate_fn is default_collate)
+        is_divided = self._ddpify is not None and self._ddpify.divided
+        return is_divided or (tensor_rows.are_rows(self.dataset) and self.collate_fn is default_collate)
 
     def __iter__(self) -> Any:
         loops.iterated(self)
-        return engines.here().steps(self._batches())
-
-    def _batches(self) -> Any:
         if get_world_size() == 1 or region.alone():
-            return super().__iter__()
-        self._gather_what_is_held()
-        self.in_order = True  # the ranks' workers are not equally fast
-        if isinstance(self.dataset, IterableDataset) or self.batch_sampler is None:
-            self._load_whole(_STREAM if isinstance(self.dataset, IterableDataset) else _NO_BATCHES)
+            return engines.here().steps(super().__iter__())
+        if self._ddpify is None:
+            self._ddpify = _Parts(self)
+        return engines.here().steps(self._ddpify.batches())
+
+
+class _Parts:
+    """What a loader has learnt of its batches, and the parts of them that this rank loads.
+
+    reason: why every rank has to load everything. form: how batches are made of parts. padded: how many sizes of a
+    batch are those of its longest sample, on whichever rank. meets: whether the ranks put something of each batch
+    together. seen: the batches of that form. largest: the batch that was asked for, since the first that is divided may
+    be the last of a pass, which is smaller. divided: a part of a batch has been asked for. begun: a pass has begun.
+    in_parts: the samples that ranks load in parts, in this pass, where something is learnt from them.
+
+    The loader holds this, and is not held from here: a collection takes a cycle apart in some order of its own, so that
+    workers that persist are not told of the end, and torch waits 5 s for each.
+    """
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self._loader = ref(loader)
+        self.reason = ""
+        self.form: Form = None
+        self.padded = 0
+        self.meets = False
+        self.seen = 0
+        self.largest = 0
+        self.divided = False
+        self.passes = 0
+        self.stream: int | None = None
+        self.samples: Samples | None = None
+        self.inner: TorchDataLoader[Any] | None = None
+        self.begun = False
+        self.labels: list[Labels] = []
+        self.in_parts: set[int] | None = None
+
+    @property
+    def loader(self) -> DataLoader[Any]:
+        loader = self._loader()
+        assert loader is not None, "whoever asks for a batch holds the loader"
+        return loader
+
+    def batches(self) -> Any:
+        """One pass over the loader."""
+        loader = self.loader
+        self.gather_what_is_held()
+        loader.in_order = True  # the ranks' workers are not equally fast
+        if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
+            self.load_whole(_STREAM if isinstance(loader.dataset, IterableDataset) else _NO_BATCHES)
             with loaded_as_in_one_process():
-                return super().__iter__()
+                return TorchDataLoader.__iter__(loader)
         _require_equal_states()
-        if self._samples is None:
-            self._samples = Samples(self.dataset, self.collate_fn)
-        if self._inner is None or not self.persistent_workers:
-            self._inner = TorchDataLoader(
-                self._samples,
+        if self.samples is None:
+            self.samples = Samples(loader.dataset, loader.collate_fn)
+        if self.inner is None or not loader.persistent_workers:
+            self.inner = TorchDataLoader(
+                self.samples,
                 batch_sampler=_Requests(self),
                 collate_fn=_as_it_is,
-                worker_init_fn=StartWorker(self.worker_init_fn),
-                **{name: getattr(self, name) for name in _FORWARDED},
+                worker_init_fn=StartWorker(loader.worker_init_fn),
+                **{name: getattr(loader, name) for name in _FORWARDED},
             )
-            self._passes = 0
-        known = vars(self).get("_labels")
-        learns = known is None or any(labels.learns for labels in known)
-        self._labels, self._in_parts = known or [], set() if learns and self._size() <= MOST else None
-        self._stream = None if environment.draws_original() else self._seed()
-        batches = iter(self._inner)
-        return _Batches(self, batches if self.num_workers else _LoadedHere(self._samples, batches), batches)
+            self.passes = 0
+        learns = not self.begun or any(labels.learns for labels in self.labels)
+        self.begun, self.in_parts = True, set() if learns and self.size() <= MOST else None
+        self.stream = None if environment.draws_original() else self.seed()
+        batches = iter(self.inner)
+        return _Batches(self, batches if loader.num_workers else _LoadedHere(self.samples, batches), batches)
 
-    def _gather_what_is_held(self) -> None:
+    def gather_what_is_held(self) -> None:
         """Gather what samples are made of, such as the model's own labels: each rank, or its workers, load others."""
-        if self._inner is not None and self.persistent_workers:  # they hold what they were started with
+        if self.inner is not None and self.loader.persistent_workers:  # they hold what they were started with
             return
-        watch = None if self._samples is None else self._samples.watch
+        watch = None if self.samples is None else self.samples.watch
         if watch is None or not watch.is_as_made():
-            held = [each for each in held_state.reached(self.dataset, self.collate_fn).held if each.size <= INTO]
+            roots = self.loader.dataset, self.loader.collate_fn
+            held = [each for each in held_state.reached(*roots).held if each.size <= INTO]
             values = [value for each in held for value in each.values().values()]
             wholes([value for value in values if isinstance(value, (DistributedTensor, Entries))])
 
-    def _seed(self) -> int:
+    def seed(self) -> int:
         """The seed of this pass: what torch is about to draw for it (for workers that persist, at their first one)."""
-        drawn = torch.empty((), dtype=torch.int64)  # on the default device, as torch's
-        if self.generator is None:
+        generator, drawn = (
+            self.loader.generator,
+            torch.empty((), dtype=torch.int64),
+        )  # on the default device, as torch's
+        if generator is None:
             with kept():
                 seed = int(drawn.random_())
         else:
-            before = self.generator.get_state()
-            seed = int(drawn.random_(generator=self.generator))
-            self.generator.set_state(before)
-        self._passes += 1
-        return (seed + (self._passes - 1) * 0x9E3779B97F4A7C15) % 2**64
+            before = generator.get_state()
+            seed = int(drawn.random_(generator=generator))
+            generator.set_state(before)
+        self.passes += 1
+        return (seed + (self.passes - 1) * 0x9E3779B97F4A7C15) % 2**64
 
-    def _may_shard(self) -> bool:
-        needed = _FIRST if self.collate_fn is default_collate else _FIRST_OF_OWN
-        learnt = not self._reason and self._form is not None and self._seen >= needed
-        return learnt and (not self._meets or current_thread() is main_thread())
+    def may_shard(self) -> bool:
+        needed = _FIRST if self.loader.collate_fn is default_collate else _FIRST_OF_OWN
+        learnt = not self.reason and self.form is not None and self.seen >= needed
+        return learnt and (not self.meets or current_thread() is main_thread())
 
-    def _learn(self, loaded: Loaded) -> None:
+    def learn(self, loaded: Loaded) -> None:
         """From a batch that was loaded whole; labels that differ between ranks would be seen nowhere else."""
         if current_thread() is main_thread() and not region.alone():
             require_equal_inputs(structure.flatten(loaded.batch)[0])
-        if self._reason:
+        if self.reason:
             return
-        self._see_labels(loaded)
-        form = loaded.form if self._form is None else collated.merged(self._form, loaded.form)
-        self._form, self._seen = form, self._seen + 1
+        self.see_labels(loaded)
+        form = loaded.form if self.form is None else collated.merged(self.form, loaded.form)
+        self.form, self.seen = form, self.seen + 1
         if loaded.reason:
-            self._load_whole(loaded.reason)
+            self.load_whole(loaded.reason)
         elif form is None:
-            self._load_whole(_ANOTHER)
-        elif self._may_shard():
-            self._form, self._padded = collated.sided(form), collated.padded_sizes(form)
-            self._meets = bool(self._padded) or collated.has_entries(form)
-            if self._form is None:
-                self._load_whole(_ANOTHER)
-            elif self._meets and current_thread() is not main_thread():
-                self._load_whole(_IN_A_THREAD)
+            self.load_whole(_ANOTHER)
+        elif self.may_shard():
+            self.form, self.padded = collated.sided(form), collated.padded_sizes(form)
+            self.meets = bool(self.padded) or collated.has_entries(form)
+            if self.form is None:
+                self.load_whole(_ANOTHER)
+            elif self.meets and current_thread() is not main_thread():
+                self.load_whole(_IN_A_THREAD)
 
-    def _load_whole(self, reason: str) -> None:
-        if not self._reason:
-            self._require_whole(reason)
-            self._reason = reason
-            text = f"{type(self.dataset).__name__} is loaded whole on every process (exact, but no faster): {reason}"
+    def load_whole(self, reason: str) -> None:
+        if not self.reason:
+            self.require_whole(reason)
+            self.reason = reason
+            text = f"{self.name()} is loaded whole on every process (exact, but no faster): {reason}"
             report.note(f"{id(self)} loader", text)
             warnings.warn(f"ddpify: {text}", stacklevel=4)
 
-    def _see_labels(self, loaded: Loaded) -> None:
+    def see_labels(self, loaded: Loaded) -> None:
         """Those of a batch that was loaded whole need not be seen in parts, too, before it is known that all count."""
-        if self._in_parts is not None and loaded.form is not None:
+        if self.in_parts is not None and loaded.form is not None:
             with suppress(TypeError):  # as where indices are noted
                 samples = [*map(index, loaded.indices)]
                 for place, numbers in enumerate(collated.tensors(loaded.batch, loaded.form)):
-                    self._labels_at(place).loaded_whole(samples, numbers)
+                    self.labels_at(place).loaded_whole(samples, numbers)
 
-    def _labels_at(self, place: int) -> Labels:
-        if place == len(self._labels):
-            self._labels.append(Labels())
-        return self._labels[place]
+    def labels_at(self, place: int) -> Labels:
+        if place == len(self.labels):
+            self.labels.append(Labels())
+        return self.labels[place]
 
-    def _each_tensors_labels(self) -> Iterator[Labels]:
+    def each_tensors_labels(self) -> Iterator[Labels]:
         """For each tensor in a batch that is loaded in parts what is known of its labels."""
         for place in count():
-            labels = self._labels_at(place)
+            labels = self.labels_at(place)
             labels.batch += 1
             yield labels
 
-    def _passed(self) -> None:
+    def passed(self) -> None:
         """A pass has ended, to its last batch."""
-        for labels in self._labels:
-            labels.passed(self._in_parts or set(), self._size())
-        self._in_parts = None
+        for labels in self.labels:
+            labels.passed(self.in_parts or set(), self.size())
+        self.in_parts = None
 
-    def _size(self) -> int:
-        return len(self.dataset) if isinstance(self.dataset, Sized) else -1
+    def size(self) -> int:
+        dataset = self.loader.dataset
+        return len(dataset) if isinstance(dataset, Sized) else -1
 
-    def _require_whole(self, reason: str) -> None:
-        if self._divided:
+    def name(self) -> str:
+        """That of the data set's class, for what is said of it."""
+        return type(self.loader.dataset).__name__
+
+    def require_whole(self, reason: str) -> None:
+        if self.divided:
             raise RuntimeError(
-                f"ddpify: {type(self.dataset).__name__} was loaded in parts, one by each process, but now {reason}. "
+                f"ddpify: {self.name()} was loaded in parts, one by each process, but now {reason}. "
                 "The steps since it began may be wrong: import DataLoader from torch.utils.data, not ddpify_runtime"
             )
 
-
-DataLoader.learnt = frozenset(DataLoader.__annotations__)
 
 _FORWARDED = (
     "num_workers",
@@ -235,33 +270,29 @@ def _as_it_is(loaded: Any) -> Any:
 
 
 class _Requests(Sampler[list[Any]]):
-    """What this rank loads of each batch of a loader's batch sampler.
-
-    The loader holds this, and is not held from here: a collection takes a cycle apart in some order of its own, so that
-    workers that persist are not told of the end, and torch waits 5 s for each.
-    """
+    """What this rank loads of each batch of a loader's batch sampler; held by its parts, and not holding them."""
 
     tells_whole_batches = True
 
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        self._loader = ref(loader)
+    def __init__(self, parts: _Parts) -> None:
+        self._parts = ref(parts)
 
     @property
-    def loader(self) -> DataLoader[Any]:
-        loader = self._loader()
-        assert loader is not None, "whoever asks for a batch holds the loader"
-        return loader
+    def parts(self) -> _Parts:
+        parts = self._parts()
+        assert parts is not None, "whoever asks for a batch holds the loader"
+        return parts
 
     def __len__(self) -> int:
-        return len(self.loader)
+        return len(self.parts.loader)
 
     def __iter__(self) -> Iterator[list[Any]]:
-        requests = self._requests(self.loader._stream)  # of this pass: zip(loader, loader) begins two at once
-        return (request.message() for request in requests) if self.loader.num_workers else requests
+        requests = self._requests(self.parts.stream)  # of this pass: zip(loader, loader) begins two at once
+        return (request.message() for request in requests) if self.parts.loader.num_workers else requests
 
     def _requests(self, stream: int | None) -> Iterator[Request]:
         place = 0
-        for batch in sampler.batches(self.loader.batch_sampler):  # type: ignore[arg-type]
+        for batch in sampler.batches(self.parts.loader.batch_sampler):  # type: ignore[arg-type]
             indices = batch if isinstance(batch, (list, range)) else list(batch)
             check.draw(indices)
             yield self._request(indices, place, stream)
@@ -269,19 +300,19 @@ class _Requests(Sampler[list[Any]]):
 
     def _request(self, indices: Sequence[Any], first: int, stream: int | None) -> Request:
         """Of the samples of a batch, the first of which comes at this place of the pass."""
-        rank, world_size, loader, total = dist.get_rank(), dist.get_world_size(), self.loader, len(indices)
-        places, loader._largest = range(first, first + total), max(total, loader._largest)
-        if not (loader._may_shard() and total >= world_size):
-            asked = not loader._reason and not loader._divided and total >= world_size
+        rank, world_size, parts, total = dist.get_rank(), dist.get_world_size(), self.parts, len(indices)
+        places, parts.largest = range(first, first + total), max(total, parts.largest)
+        if not (parts.may_shard() and total >= world_size):
+            asked = not parts.reason and not parts.divided and total >= world_size
             return Request(indices, places, total, False, world_size if asked else 0, stream)
-        if not loader._divided:
-            loader._divided = True
-            text = f"{type(loader.dataset).__name__} is loaded in parts: batches of {loader._largest}"
-            text += f", of which each process loads its {loader._largest // world_size}"
-            report.note(f"{id(loader)} loader", text, detail=True)
-        if loader._in_parts is not None:
+        if not parts.divided:
+            parts.divided = True
+            text = f"{parts.name()} is loaded in parts: batches of {parts.largest}"
+            text += f", of which each process loads its {parts.largest // world_size}"
+            report.note(f"{id(parts)} loader", text, detail=True)
+        if parts.in_parts is not None:
             with suppress(TypeError):  # an index of a kind of the data set's own
-                loader._in_parts.update(map(index, indices))
+                parts.in_parts.update(map(index, indices))
         return Request(indices[rank::world_size], places[rank::world_size], total, True, 0, stream)
 
 
@@ -311,11 +342,11 @@ class _Batches:
 
     def __init__(
         self,
-        loader: DataLoader[Any],
+        parts: _Parts,
         batches: Iterator[Loaded | tuple[Any, int, int]],
         of_torch: Any,
     ) -> None:
-        self.loader, self.batches, self.of_torch = loader, batches, of_torch
+        self.parts, self.loader, self.batches, self.of_torch = parts, parts.loader, batches, of_torch
 
     def __iter__(self) -> _Batches:
         return self
@@ -328,11 +359,11 @@ class _Batches:
         try:
             loaded = next(self.batches)
         except StopIteration:
-            self.loader._passed()
+            self.parts.passed()
             raise
         except Exception as error:  # whatever the data set raises
-            if self.loader._divided:
-                part = f"loading a part of a batch of {type(self.loader.dataset).__name__}"
+            if self.parts.divided:
+                part = f"loading a part of a batch of {self.parts.name()}"
                 failure.require_everywhere(error, part, "Leave out what cannot be read before the loader is made")
             raise
         finally:
@@ -340,12 +371,12 @@ class _Batches:
         if not isinstance(loaded, Loaded):
             batch, rows, total = loaded
             return self._sharded(batch, rows, total, "")
-        if loaded.drawn is not None and self.loader._samples is not None:
-            self.loader._samples.drawn = {*loaded.drawn, *(self.loader._samples.drawn or ())}
+        if loaded.drawn is not None and self.parts.samples is not None:
+            self.parts.samples.drawn = {*loaded.drawn, *(self.parts.samples.drawn or ())}
         if loaded.total:
             return self._sharded(loaded.batch, loaded.rows, loaded.total, loaded.reason)
         if loaded.asked:
-            self.loader._learn(loaded)
+            self.parts.learn(loaded)
         return loaded.batch
 
     def skip(self, count: int) -> int:
@@ -354,20 +385,20 @@ class _Batches:
 
     def _sharded(self, part: Any, rows: int, total: int, reason: str) -> Any:
         """What looks like the whole of a batch. Arguments as for `collated.shared`, and why it could not be divided."""
-        loader, batch = self.loader, None
-        labels = loader._each_tensors_labels()
+        parts, batch = self.parts, None
+        labels = parts.each_tensors_labels()
         try:
-            longest, joined = _agreed(part, loader, rows, total, bool(reason)) if loader._meets else ((), ())
-            batch = collated.sharded(part, loader._form, rows, total, labels, iter(longest), iter(joined))
+            longest, joined = _agreed(part, parts, rows, total, bool(reason)) if parts.meets else ((), ())
+            batch = collated.sharded(part, parts.form, rows, total, labels, iter(longest), iter(joined))
         except ValueError:
             reason = reason or "a batch has another form or size than the first ones"
         if reason:
-            loader._require_whole(reason)
+            parts.require_whole(reason)
         return batch
 
 
 def _agreed(
-    part: Any, loader: DataLoader[Any], rows: int, total: int, fails: bool
+    part: Any, parts: _Parts, rows: int, total: int, fails: bool
 ) -> tuple[Sequence[int], Sequence[Sequence[Any]]]:
     """The lengths of a batch that is padded to its longest sample, and its lists with an entry for each sample.
 
@@ -382,14 +413,14 @@ def _agreed(
     """
     if region.alone() or current_thread() is not main_thread():
         raise RuntimeError("ddpify: the ranks put their parts of this batch together: read it on all, in no thread")
-    lengths = [0] * loader._padded
+    lengths = [0] * parts.padded
     lists: list[Sequence[Any]] = []
     try:
-        lengths = lengths if fails else [*collated.lengths(part, loader._form)]
-        lists = lists if fails else [*collated.entries(part, loader._form, rows)]
+        lengths = lengths if fails else [*collated.lengths(part, parts.form)]
+        lists = lists if fails else [*collated.entries(part, parts.form, rows)]
     except ValueError:
         fails = True
-    if collated.has_entries(loader._form):
+    if collated.has_entries(parts.form):
         sent = gather_objects((fails, lengths, lists))
         failed = any(each for each, _, _ in sent)
         longest = [max(each) for each in zip(*(each for _, each, _ in sent), strict=True)]

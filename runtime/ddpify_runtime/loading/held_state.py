@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from ..torch_internals import version_of
 
@@ -125,8 +126,8 @@ def _inside(name: str, value: Any) -> Iterator[Holder]:
         yield Holder(f"{value.__name__}.", lambda: dict(_of_class(value)), 0, places=partial(Places, [vars(value)]))
     elif isinstance(value, ContextVar):
         yield Holder(value.name, lambda: {"get()": value.get(None)}, 0)
-    elif learnt := getattr(type(value), "learnt", None):  # a loader, whose own function makes its batches
-        yield Holder(name, lambda: {key: each for key, each in vars(value).items() if key not in learnt}, 0)
+    elif isinstance(value, DataLoader):  # whose own function makes its batches: but for how it is loaded
+        yield Holder(name, lambda: {key: each for key, each in vars(value).items() if key != "_ddpify"}, 0)
     elif hasattr(value, "__dict__"):
         attributes, own = vars(value), all(map(_is_known_class, type(value).__mro__))
         yield Holder(name, lambda: attributes, 0, own, _is_library_class(type(value)), partial(Places, [attributes]))

@@ -19,14 +19,8 @@ _SHOWS_BATCHES = {"add_image", "add_images", "add_graph", "add_embedding", "add_
 _REMEDY = "every process loads whole batches and takes its rows of them: right, but slower"
 _MESSAGE = "load only this rank's rows of each batch"
 _NAMED = "name the order of which each rank takes its rows"
-# What a class derived from DataLoader may not touch: what torch's does by itself, and where that of ddpify_runtime,
-# which does it otherwise, keeps what it knows.
-_OF_TORCH = {"_auto_collation", "_get_iterator", "_index_sampler", "_iterator"}
-_OF_RUNTIME = {
-    "_batches", "_divided", "_each_tensors_labels", "_form", "_gather_what_is_held", "_in_parts", "_inner", "_labels",
-    "_labels_at", "_largest", "_learn", "_load_whole", "_may_shard", "_meets", "_padded", "_passed", "_passes",
-    "_reason", "_require_whole", "_samples", "_see_labels", "_seed", "_seen", "_size", "_stream", "is_without_state",
-}  # fmt: skip
+# What torch's loader does by itself, and that of ddpify_runtime otherwise: a class derived from it may not touch it.
+_INSIDE = {"_auto_collation", "_get_iterator", "_index_sampler", "_iterator"}
 _SAMPLER, _WRAPPER = "DistributedSampler", "DistributedSamplerWrapper"
 
 
@@ -94,10 +88,10 @@ def _derived(script: Script, node: ast.AST) -> ast.ClassDef | None:
 
 
 def _touched(derived: ast.ClassDef) -> str:
-    """What a class uses or sets that torch's loader and that of ddpify_runtime do differently; "" for nothing."""
+    """What a class uses or defines that torch's loader and that of ddpify_runtime do differently; "" for nothing."""
     for node in ast.walk(derived):
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "name", "")
-        if name in _OF_TORCH | _OF_RUNTIME:
+        if name in _INSIDE:
             return str(name)
     return ""
 
