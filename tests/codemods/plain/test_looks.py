@@ -139,7 +139,8 @@ Saver()
         ),
         (
             "while not os.path.exists('stop'):\n    for x, y in train_loader:\n"
-            "        F.cross_entropy(model(x), y).backward()\n        optimizer.step()\n        optimizer.zero_grad()\n",
+            "        F.cross_entropy(model(x), y).backward()\n"
+            "        optimizer.step()\n        optimizer.zero_grad()\n",
             "while not from_rank_0(os.path.exists('stop')):",
         ),
     ],

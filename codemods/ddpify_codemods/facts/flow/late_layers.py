@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..called_modules import last_name
 from .beginnings import made_around
@@ -40,15 +40,14 @@ class LateLayers(State):
         """Networks get something as a part: where that is a layer, only a wrapper that is made later has it."""
         if self.in_forward or not self.optimizers_of:
             return
-        modules = (each for value in entries(given) for each in value.only(Module))
-        new = [each for each in modules if isinstance(each, Module) and _learns(each)]
+        modules = [each for value in entries(given) for each in value.only(Module)]
         making = made_around(frame)
         for each in owner.only(Module):
             assert isinstance(each, Module)
             root = root_of(each)
-            others = [layer for layer in new if root_of(layer) is not root]
-            if others and not making & {each, root}:
-                frozen = all(self.gradients.frozen.get(layer.made) is True for layer in others)
+            new = [layer for layer in modules if isinstance(layer, Module) and _learns(layer, root)]
+            if new and not making & {each, root}:
+                frozen = all(self.gradients.frozen.get(layer.made) is True for layer in new)
                 self.is_changed(root, node, frame, frozen)
 
     def changes_layers(
@@ -68,36 +67,26 @@ class LateLayers(State):
             undecided = min(self.undecided, late.get(root.made, (self.undecided,))[0])
             late[root.made] = undecided, Problem(frame.script, node, LATE)
 
-    def unfreezes_late_layers(self, models: Iterable[ast.AST]) -> None:
-        """Parameters of models may get gradients again."""
-        for each in models:
-            if each in self.late_frozen:
-                undecided, problem = self.late_frozen.pop(each)
-                self.late_layers[each] = min(undecided, self.late_layers.get(each, (undecided,))[0]), problem
-
-    def has_wrapper(self, model: ast.AST) -> None:
-        """An optimizer is made for a model with all its layers."""
-        for late in (self.late_layers, self.late_frozen):
-            if self.undecided <= late.get(model, (-1,))[0]:
-                del late[model]
-
     def trains_late_layers(self, model: ast.AST) -> None:
         """A model is trained with what layers it has."""
         if model in self.late_layers:
             self.found.problems.append(self.late_layers[model][1])
 
 
-def _learns(module: Module) -> bool:
-    """Whether a module may have parameters that are trained; what an unknown call makes may be anything."""
+def _learns(module: Module, root: Module) -> bool:
+    """Whether a module may have parameters that are trained, and a network not yet; what an unknown call makes may be
+    anything, and counts as none."""
+    if root_of(module) is root or isinstance(module.made, ast.Module):
+        return False
     held = [*(module.contents.all() if module.contents is not None else ()), *module.attributes.values()]
     inside = (each for value in held for each in value.only(Module))
-    if any(isinstance(each, Module) and each is not module and _learns(each) for each in inside):
+    if any(isinstance(each, Module) and each is not module and _learns(each, root) for each in inside):
         return True
     if module.cls is not None:
         return not _makes_none(module.cls)
-    if isinstance(module.made, ast.Module) or has_no_parameters(module) or module.name.endswith("Loss"):
-        return False
-    return module.name.startswith(_LAYERS) and (module.contents is None or module.name == "torch.nn.Sequential")
+    if module.contents is not None and (module.name != "torch.nn.Sequential" or module.layers):
+        return False  # it has what it holds
+    return module.name.startswith(_LAYERS) and not has_no_parameters(module) and not module.name.endswith("Loss")
 
 
 def _makes_none(cls: Class) -> bool:
@@ -106,8 +95,5 @@ def _makes_none(cls: Class) -> bool:
         return False
     making = [each for each in cls.node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
     calls = [part for each in making for part in ast.walk(each) if isinstance(part, ast.Call)]
-    names = [cls.script.qualified(call.func) for call in calls]
-    known = (
-        last_name(call.func) in _PLAIN or name.startswith("torch.") for call, name in zip(calls, names, strict=True)
-    )
-    return all(known) and not any(name.startswith(_LOADS) or name.endswith("Parameter") for name in names)
+    names = [cls.script.qualified(call.func) for call in calls if last_name(call.func) not in _PLAIN]
+    return all(name.startswith("torch.") and not name.startswith(_LOADS) for name in names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..inherited import imported_file
@@ -324,6 +324,19 @@ class State:
         else:
             self.found.ended[suppressed.ended_by] = suppressed.frame.script
             self.ended += 1
+
+    def unfreezes_late_layers(self, models: Iterable[ast.AST]) -> None:
+        """Parameters of models may get gradients again."""
+        for each in models:
+            if each in self.late_frozen:
+                undecided, problem = self.late_frozen.pop(each)
+                self.late_layers[each] = min(undecided, self.late_layers.get(each, (undecided,))[0]), problem
+
+    def has_wrapper(self, model: ast.AST) -> None:
+        """An optimizer is made for a model with all its layers."""
+        for late in (self.late_layers, self.late_frozen):
+            if self.undecided <= late.get(model, (-1,))[0]:
+                del late[model]
 
     def name_of(self, node: ast.expr) -> str:
         return ast.unparse(node)

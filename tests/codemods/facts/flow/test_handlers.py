@@ -233,12 +233,14 @@ def test_an_error_that_ends_the_run(lines: str) -> None:
         SWALLOWS.format("True"),
         SWALLOWS.format("kind is not None"),
         SWALLOWS.format("not issubclass(kind, KeyError)"),
-        SWALLOWS.replace("self, kind", "self, *told").format("not told"),
+        SWALLOWS.replace("kind, *others", "*told").format("not told"),
         "import contextlib\n@contextlib.contextmanager\ndef trying():\n    try:\n        yield\n"
-        "    except RuntimeError:\n        print()\nfor size in (12, 6):\n    with trying():\n        train(model, size)\n",
+        "    except RuntimeError:\n        print()\n"
+        "for size in (12, 6):\n    with trying():\n        train(model, size)\n",
         "import contextlib\nfor size in (12, 6):\n    with contextlib.ExitStack() as stack:\n"
         "        stack.enter_context(contextlib.suppress(RuntimeError))\n        train(model, size)\n",
-        "def safe(size):\n    try:\n        check()\n        train(model, size)\n    except ValueError:\n        return None\n"
+        "def safe(size):\n    try:\n        check()\n        train(model, size)\n"
+        "    except ValueError:\n        return None\n"
         "def check():\n    raise ValueError\nsafe(12)\nsafe(6)\n",
         ENDED + "run()\n",
         ENDED + "train(model, 6)\n",

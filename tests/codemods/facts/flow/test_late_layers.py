@@ -48,6 +48,7 @@ AGAIN = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
         "torch.ao.quantization.prepare_qat(model, inplace=True)",
         "model.heads = nn.ModuleDict({'a': nn.Linear(4, 3)})",
         "model.scale = Scale()",
+        "model.head = nn.Sequential(nn.Linear(4, 4), model.head)",
         "model.scale = Unseen()",
         FROZEN + "for p in model.parameters():\n    p.requires_grad = True",
         FROZEN + "new.requires_grad_()",
@@ -64,6 +65,7 @@ def test_layers_that_no_wrapper_has(code: str) -> None:
     [
         "model.act = nn.ReLU()",
         "model.head = model.head",
+        "model.head = nn.Sequential(nn.Dropout(0.1), model.head)",
         "model.step = 3",
         "import json\nmodel.config = json.load(open('a.json'))",
         "for p in model.parameters():\n    p.requires_grad = True",
