@@ -131,6 +131,18 @@ Saver()
         ("    if os.path.isfile('stop'):\n        raise SystemExit\n", "if from_rank_0(os.path.isfile('stop')):"),
         ("    if os.path.exists('note'):\n        total = 1.0\n", "    if os.path.exists('note'):"),
         ("for name in ('a', 'b'):\n    if os.path.exists(name):\n        break\n", "    if os.path.exists(name):"),
+        (
+            "def stopped(): return os.path.exists('stop')\nfor epoch in range(3):\n    for x, y in train_loader:\n"
+            "        if stopped():\n            break\n        F.cross_entropy(model(x), y).backward()\n"
+            "        optimizer.step()\n        optimizer.zero_grad()\n",
+            "        if from_rank_0(stopped()):",
+        ),
+        (
+            "while not os.path.exists('stop'):\n    for x, y in train_loader:\n"
+            "        F.cross_entropy(model(x), y).backward()\n"
+            "        optimizer.step()\n        optimizer.zero_grad()\n",
+            "while not from_rank_0(os.path.exists('stop')):",
+        ),
     ],
 )
 def test_a_file_that_ends_the_training_is_looked_for_by_rank_0(after: str, code: str) -> None:

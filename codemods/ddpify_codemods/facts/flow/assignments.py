@@ -11,6 +11,7 @@ from .branches import Branches
 from .extended import lengthening
 from .frames import Frame
 from .held_values import additive, local_entries
+from .in_place import OTHER_NAME, becomes_unknown, stands_for_another
 from .masked import is_mask
 from .parameter_groups import OTHERS, is_added, is_stored
 from .subscripts import is_turn
@@ -125,6 +126,9 @@ class Assignments(Branches):
             kind, form = additive(added) or ("unknown", "")
             added = replace(made_of(kind if form == "list" else "unknown", [added]), host=True, array=True)
         result = combined(node.op, before, added)
+        named = node.target if isinstance(node.target, ast.Name) else None
+        if named is not None and becomes_unknown(before, result) and stands_for_another(named, frame):
+            self.problem(frame, node, OTHER_NAME.format(named.id), result.loaders)
         if rows and result.kind == "same" and not result.things and self.counts_samples(node):
             result = self.of_turn_before(result)
         self.assign(node.target, self.added_up(result) if by_batches else result, frame, node.value)
@@ -225,6 +229,7 @@ class Assignments(Branches):
             self.freezes(owner, target, value.constant, frame)
         if owner.only(Module) or owner.only(Class):
             self.written_in(owner, target.attr, value)
+        self.gets_layers(owner, [value], target, frame)
         for thing in owner.things:
             if isinstance(thing, Module | Instance) or thing in self.own_loaders:
                 assert isinstance(thing, Module | Instance | Loader)
@@ -264,6 +269,7 @@ class Assignments(Branches):
         owner, key = self.value(target.value, frame), self.key(target.slice, frame)
         if is_stored(target, owner):
             self.problem(frame, target, OTHERS)
+        self.gets_layers(owner, [value], target, frame)
         rows = [context for context in self.contexts if context.how == "rows"]
         index = self.value(target.slice, frame)
         index = SAME if index.reason == NUMBERED and not self.place_taken(target.slice, frame).is_local else index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from ..script import Script
@@ -42,6 +42,45 @@ def suppresses(script: Script, manager: ast.expr) -> bool:
     if not isinstance(manager, ast.Call) or script.qualified(manager.func) != "contextlib.suppress":
         return False
     return any(ast.unparse(each) not in ("KeyboardInterrupt", "StopIteration") for each in manager.args)
+
+
+def enters_suppressing(script: Script, node: ast.AST) -> bool:
+    """Whether `with` goes on after exceptions by what its stack is given: `stack.enter_context(suppress(…))`."""
+    calls = (each for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute))
+    return any(each.func.attr == "enter_context" and suppresses(script, part) for each in calls for part in each.args)  # type: ignore[attr-defined]
+
+
+def goes_on(script: Script, function: ast.AST) -> bool:
+    """Whether `with` goes on after exceptions by a function: an `__exit__` that gives back true, or a generator that
+    takes them where it yields."""
+    if getattr(function, "name", "") == "__exit__":
+        given = [each.value for each in ast.walk(function) if isinstance(each, ast.Return) and each.value is not None]
+        return not all(_is_false(each, _told(function)) for each in given)
+    around = (each for each in ast.walk(function) if isinstance(each, ast.Try))
+    yielding = (each for each in around if any(isinstance(part, ast.Yield) for part in ast.walk(each)))
+    return any(not stops(script, handler) for each in yielding for handler in each.handlers)
+
+
+def _told(function: ast.AST) -> set[str]:
+    """What an `__exit__` is told of an exception: parameters that are None only where there is none."""
+    given = [each.arg for each in function.args.args[1:]] if isinstance(function, ast.FunctionDef) else []
+    names = (each for each in ast.walk(function) if isinstance(each, ast.Name))
+    return {*given} - {each.id for each in names if isinstance(each.ctx, ast.Store)}
+
+
+def _is_false(node: ast.expr, told: Set[str]) -> bool:
+    """Whether what an `__exit__` gives back is false where there is an exception, or what another one does."""
+    if isinstance(node, ast.BoolOp):
+        parts = [_is_false(each, told) for each in node.values]
+        return any(parts) if isinstance(node.op, ast.And) else all(parts)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):  # `not exc_type`
+        return isinstance(node.operand, ast.Name) and node.operand.id in told
+    if isinstance(node, ast.Compare):  # `exc_type is None`
+        name = node.left.id if isinstance(node.left, ast.Name) else ""
+        return name in told and ast.unparse(node) in (f"{name} is None", f"{name} == None")
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "__exit__"
+    return isinstance(node, ast.Constant) and not node.value
 
 
 def can_end(

@@ -14,8 +14,9 @@ from .draws import DRAWING
 from .frames import Frame
 from .libraries import Libraries
 from .operations import of_sizes
-from .values import ADDITIVE, COUPLES, DRAWN, LOCAL_ROWS, OWN_SHAPE, SAME, Method, Value, cut, join, made_of
+from .values import ADDITIVE, COUPLES, DRAWN, LOCAL_ROWS, OWN_SHAPE, SAME, Items, Method, Value, cut, join, made_of
 
+OTHER_NAME = "`{}` is changed in place, and goes by another name, too"
 _OTHERWISE = frozenset({"requires_grad_", "share_memory_", "sum_", "mean_"})
 
 
@@ -89,9 +90,10 @@ class InPlace(Libraries):
             return
         given = getattr(where.node, "args", None)
         parameters = {each.arg for each in ast.walk(given) if isinstance(each, ast.arg)} if given else set()
-        if root.id in parameters or (not owner.is_local and has_another_name(root, node, frame)):
-            reason = f"`{root.id}` is changed in place, and goes by another name, too"
-            self.problem(frame, node, reason, value.loaders)
+        named_twice = not owner.is_local and has_another_name(root, node, frame)
+        named_twice |= becomes_unknown(owner, value) and stands_for_another(root, frame)
+        if root.id in parameters or named_twice:
+            self.problem(frame, node, OTHER_NAME.format(root.id), value.loaders)
         decided = not self.undecided or where is frame  # of a frame, branches are joined
         if isinstance(frame.script.parents.get(root), ast.Attribute) and self.takes_one(root, frame) and value.is_kept:
             self.problem(frame, node, value.reason or COUPLES, value.loaders)
@@ -114,7 +116,7 @@ def root_of_tensor(node: ast.expr) -> ast.expr:
             return node
 
 
-_SHARING = frozenset({"Variable", "view", "detach", "squeeze", "unsqueeze", "transpose", "t", "permute"})
+_SHARING = frozenset({"Variable", "view", "detach", "squeeze", "unsqueeze", "transpose", "t", "permute", "numpy"})
 
 
 def has_another_name(root: ast.Name, node: ast.AST, frame: Frame) -> bool:
@@ -148,3 +150,30 @@ def _shares(node: ast.expr, name: str) -> bool:
         given = [*node.args[:1], *([of] if of is not None else [])]
         return called in _SHARING and any(_shares(each, name) for each in given)
     return False
+
+
+def becomes_unknown(before: Value, after: Value) -> bool:
+    """Whether a tensor of samples is changed by what each rank has another one of: `d.sub_(d.mean())`."""
+    tensors = before.kind in LOCAL_ROWS and (before.array or not before.host)
+    return after.kind == "unknown" and (tensors or bool(before.only(Items)))
+
+
+def stands_for_another(root: ast.Name, frame: Frame) -> bool:
+    """Whether a variable is given the memory of another one, which changes with it: `d = x`, `d = x.view(-1)`; or is a
+    parameter, which the caller may have by another name."""
+    given = getattr(frame.node, "args", None)
+    parameters = {each.arg for each in ast.walk(given) if isinstance(each, ast.arg)} if given else set()
+    script, scope = frame.script, frame.script.scope(root)
+    stored = [script.parents[store] for store in script.stores.get((scope, root.id), ())]
+    pairs = [(each.targets[0], each.value) for each in stored if isinstance(each, ast.Assign)]
+    for each in (script.parents[part] for part in stored if isinstance(part, ast.Tuple)):
+        target = each.targets[0] if isinstance(each, ast.Assign) else None
+        if isinstance(target, ast.Tuple) and isinstance(each, ast.Assign) and isinstance(each.value, ast.Tuple):
+            pairs += zip(target.elts, each.value.elts, strict=False)
+    given_by = [value for target, value in pairs if isinstance(target, ast.Name) and target.id == root.id]
+    return root.id in parameters or any(
+        _shares(value, part.id)
+        for value in given_by
+        for part in ast.walk(value)
+        if isinstance(part, ast.Name) and part.id != root.id
+    )

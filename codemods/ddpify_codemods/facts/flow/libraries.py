@@ -233,7 +233,10 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return replace(found, is_none=None) if any(each.is_none is not False for each in args[2:]) else found
         if by_name and (bases := [_BASES[each] for each in args[0].only(Library) if each in _BASES]):
             return of(bases[0])
+        self.changes_layers(name, args, keywords, node, frame)
         if name == "setattr" and len(node.args) == 3:
+            if args[1].constant is None:
+                self.gets_layers(args[0], args[2:], node, frame)
             return self.sets_attribute(node, args, frame)
         if name == "vars" and args and is_filled(frame.script, node):
             self.sets_by_name(args[0])

@@ -76,6 +76,7 @@ _MODULE_SELF = frozenset(
     {"to", "cuda", "cpu", "train", "eval", "float", "double", "half", "apply", "requires_grad_", "share_memory"}
 )
 
+_ADDS = frozenset({"add_module", "register_module", "append", "extend", "insert"})
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 
 _IN_PLACE = {"mul_": ast.Mult(), "div_": ast.Div(), "add_": ast.Add(), "sub_": ast.Sub()}
@@ -320,6 +321,8 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
     ) -> Value | None:
         """A method of something that is known; None for others."""
         if isinstance(thing, Module):
+            if name in _ADDS:
+                self.gets_layers(of(thing), args, node, frame)
             if name in ("add_module", "register_module") and thing.cls is not None and len(node.args) == 2:
                 self.of_container(thing, name, args[1:])
                 return self.sets_attribute(node, [owner, *args], frame)

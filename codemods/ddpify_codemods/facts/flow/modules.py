@@ -17,6 +17,7 @@ from .dropout import draws_masks
 from .frames import Frame, Problem
 from .held_values import local_entries
 from .input_gradients import BENDS
+from .late_layers import LateLayers
 from .layout import axis
 from .library_modules import of_library_module
 from .losses import Losses
@@ -62,7 +63,7 @@ _CRF = "torchcrf.CRF"
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
 
-class Modules(Losses, Beginnings, Remembered, Untrained):
+class Modules(Losses, Beginnings, LateLayers, Remembered, Untrained):
     """What models and losses make of batches."""
 
     def forward(
@@ -155,6 +156,7 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
             if not self.without_gradients:
                 self.calls_wrapper(root.made, node)
                 self.trains_drawn(root.made)
+                self.trains_late_layers(root.made)
                 if len(self.trained) > 1 and leaves_outputs(frame.script, node, result):
                     self.found.unused.add(root.made)
                 result = self.tagged(result, (node, root.made))
@@ -356,7 +358,7 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
             assert isinstance(thing, Method)
             loss = thing.owner
         self.backwards += 1
-        self.nothing_may_follow()
+        self.nothing_may_follow(frame)
         for each in self.trying:
             each.in_batch |= self.loops_over_batches() <= each.loops
         self.found.scripts[node] = frame.script

@@ -174,6 +174,10 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
 
         gathers: what holds each sample will do as well, of all ranks.
         """
+        around = frame.script.parents.get(node)
+        if isinstance(around, ast.keyword) and around.arg == "out" and value.is_local:
+            self.problem(frame, node, "what is computed of all ranks would be written into a copy here")
+            return
         self.found.unsized |= {node} if holds_unsized(value) else set()
         self.knows_own(value, node)
         if value.things and not value.is_local and (local_entries(value) or local_runs(value)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..inherited import imported_file
@@ -67,6 +67,19 @@ class Consumer:
     turns: int = 0
 
 
+@dataclass(eq=False)
+class Suppressed:
+    """What goes on after an exception of a training: a `with`, or a handler of a `try`.
+
+    ended_by: the handler, where the exception can end the run in its stead. returns: whether it leaves the function.
+    """
+
+    frame: Frame
+    node: ast.AST
+    ended_by: ast.ExceptHandler | None = None
+    returns: bool = False
+
+
 @dataclass(frozen=True)
 class Computed:
     """What the forward of a layer gave back, and the layers that it called, in any case and in some."""
@@ -123,7 +136,7 @@ class State:
         self.trying: list[Trying] = []
         self.ended = 0  # how often a handler was come to that ends the run
         self.untrained: set[ast.Try] = set()  # what was come to, at a time, without a training
-        self.suppressed: list[tuple[Frame, ast.AST]] = []  # behind which nothing may train
+        self.suppressed: list[Suppressed] = []  # behind which nothing may train
         self.over_phases: set[ast.For] = set()
         self.awaited: list[ast.expr] = []  # what loops run over, if it is a call of a generator
         self.consumers: list[Consumer] = []  # loops over the generators that are being followed
@@ -180,6 +193,8 @@ class State:
         self.seeded_again: set[tuple[Script, ast.stmt] | None] = set()  # loops in which a seed was set since then
         self.begins_apart: set[Module] = set()  # layers whose first numbers each rank draws, from where its noise is
         self.redrawn: dict[ast.AST, Problem] = {}  # models of which parameters were drawn by each rank since a wrapper
+        self.late_layers: dict[ast.AST, tuple[int, Problem]] = {}  # models that got layers since, and how undecided
+        self.late_frozen: dict[ast.AST, tuple[int, Problem]] = {}  # the same of layers that are frozen
         self.copies: dict[tuple[ast.AST, Module], Module] = {}
         self.computing: set[ast.ClassDef] = set()  # classes of networks whose methods models have called
         self.always: set[Module] = set()  # layers that the forward which is being followed calls in any case
@@ -294,11 +309,38 @@ class State:
     def problem(self, frame: Frame, node: ast.AST, reason: str, loaders: frozenset[Loader] = frozenset()) -> None:
         self.found.problems.append(Problem(frame.script, node, reason, loaders))
 
-    def nothing_may_follow(self) -> None:
-        """A training comes after one whose exceptions are suppressed."""
-        for frame, node in self.suppressed:
-            self.problem(frame, node, GOES_ON)
-        self.suppressed.clear()
+    def nothing_may_follow(self, frame: Frame) -> None:
+        """A training comes after one whose exceptions are suppressed; but for what a handler has returned from."""
+        here, place = [frame], frame
+        while place.caller is not None:
+            place = place.caller
+            here.append(place)
+        left = [each for each in self.suppressed if each.returns and any(each.frame is one for one in here)]
+        for each in self.suppressed:
+            if each not in left:
+                self.may_not_follow(each)
+        self.suppressed = left
+
+    def may_not_follow(self, suppressed: Suppressed) -> None:
+        """A rank would train on after an exception: the run ends there, or is refused."""
+        if suppressed.ended_by is None:
+            self.problem(suppressed.frame, suppressed.node, GOES_ON)
+        else:
+            self.found.ended[suppressed.ended_by] = suppressed.frame.script
+            self.ended += 1
+
+    def unfreezes_late_layers(self, models: Iterable[ast.AST]) -> None:
+        """Parameters of models may get gradients again."""
+        for each in models:
+            if each in self.late_frozen:
+                undecided, problem = self.late_frozen.pop(each)
+                self.late_layers[each] = min(undecided, self.late_layers.get(each, (undecided,))[0]), problem
+
+    def has_wrapper(self, model: ast.AST) -> None:
+        """An optimizer is made for a model with all its layers."""
+        for late in (self.late_layers, self.late_frozen):
+            if self.undecided <= late.get(model, (-1,))[0]:
+                del late[model]
 
     def name_of(self, node: ast.expr) -> str:
         return ast.unparse(node)

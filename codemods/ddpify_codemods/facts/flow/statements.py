@@ -15,13 +15,25 @@ from .calls import is_without_gradients
 from .exhaustive import may_leave
 from .frames import Frame
 from .generators import Generators
-from .handlers import GOES_ON, Trying, can_end, is_of_memory, is_repeated, leaves_loop, stops, suppresses
+from .handlers import (
+    GOES_ON,
+    Trying,
+    can_end,
+    enters_suppressing,
+    goes_on,
+    is_of_memory,
+    is_repeated,
+    leaves_loop,
+    stops,
+    suppresses,
+)
 from .held_values import additive
 from .kept_between_turns import kept_between_turns
 from .operations import runs_over_samples
 from .own_changes import changes_alone
 from .phases import has_loader, phases, written_down
 from .raised import raised_by, read_files
+from .state import Suppressed
 from .truth import truth
 from .values import (
     COUPLES,
@@ -337,10 +349,10 @@ class Follower(Generators):
                 self.assign(item.optional_vars, value if entered is None else entered, frame)
         steps = self.backwards
         self.block(node.body, frame)
-        if self.backwards > steps and any(suppresses(frame.script, item.context_expr) for item in node.items):
-            self.suppressed.append((frame, node))
+        if self.backwards > steps and self.takes_exceptions(node, values, frame):
+            self.suppressed.append(Suppressed(frame, node))
             if is_repeated(frame.script, node) or self.is_called_again(frame):
-                self.nothing_may_follow()
+                self.nothing_may_follow(frame)
         for value in values:
             self.own_method(value, "__exit__", node, [SAME] * 3, frame)
         for item in node.items:
@@ -348,6 +360,17 @@ class Follower(Generators):
         self.without_gradients -= quiet
 
     do_asyncwith = do_with
+
+    def takes_exceptions(self, node: ast.With, managers: Sequence[Value], frame: Frame) -> bool:
+        """Whether `with` goes on after an exception in it."""
+        script = frame.script
+        if enters_suppressing(script, node) or any(suppresses(script, item.context_expr) for item in node.items):
+            return True
+        calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+        made = [each for call in calls for each in self.value(call.func, frame).only(Function)]
+        instances = (each for value in managers for each in value.only(Instance) if isinstance(each, Instance))
+        exits = (self.method_of(each.cls, "__exit__", None) for each in instances)
+        return any(isinstance(each, Function) and goes_on(each.script, each.node) for each in (*made, *exits))
 
     def unscales(self, node: ast.expr, frame: Frame) -> None:
         """`with amp.scale_loss(loss, optimizer)` ends: apex looks at gradients, and skips a step by what it sees."""
@@ -368,6 +391,7 @@ class Follower(Generators):
     def do_try(self, node: ast.Try, frame: Frame) -> None:
         before, gradients, steps = dict(frame.names), self.gradients, self.backwards
         body, since, ended = Trying(self.loops_over_batches()), self.work, self.ended
+        self.suppressed = [each for each in self.suppressed if each.node is not node or each.frame is not frame]
         self.trying.append(body)
         with self.keeping(before):
             self.block(node.body, frame)
@@ -385,12 +409,15 @@ class Follower(Generators):
             self.block(handler.body, frame)
             again = self.backwards > steps or raised_again or self.is_tried_again(node, handler, frame)
             ends_other = handler in self.found.ended and not trained and not is_of_memory(frame.script, handler)
-            if ends_other or (trained and again and not stops(frame.script, handler)):
-                if not ends_other and can_end(frame.script, handler, node, body, self.scripts):
-                    self.found.ended[handler] = frame.script
-                    self.ended += 1
-                else:
-                    self.problem(frame, node, GOES_ON)
+            if ends_other:
+                self.problem(frame, node, GOES_ON)
+            elif trained and not stops(frame.script, handler):
+                ends = can_end(frame.script, handler, node, body, self.scripts)
+                taken = Suppressed(frame, node, handler if ends else None, isinstance(handler.body[-1], ast.Return))
+                if again:
+                    self.may_not_follow(taken)
+                elif handler not in self.found.ended:
+                    self.suppressed.append(taken)
             self.gradients = self.gradients.or_else(left)
             self.merge(frame, first, ends=leaves(node.body), other_ends=leaves(handler.body))
         self.block(node.orelse, frame)

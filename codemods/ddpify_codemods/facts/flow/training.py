@@ -156,6 +156,7 @@ class Training(Expressions, LateMoves):
         for model in models:
             if not self.undecided:
                 self.redrawn.pop(model, None)
+            self.has_wrapper(model)
             self.found.moved_first |= {model} & self.moved
             self.optimizers_of.setdefault(model, set()).add(node)
             self.found.optimizers_of.setdefault(model, set()).add(node)
@@ -203,6 +204,8 @@ class Training(Expressions, LateMoves):
         if not self.wrapped and requires is not True:
             self.partly_frozen |= reached
         self.once_frozen |= reached if requires is not True else set()
+        if requires is not False:
+            self.unfreezes_late_layers(reached)
         wrapped = reached & self.trained & self.optimizers_of.keys()
         if late and wrapped and (self.backwards or self.contexts or self.in_forward):
             self.frozen_since[node] = self.freeze(wrapped, requires, frame)

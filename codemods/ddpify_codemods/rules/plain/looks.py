@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from functools import lru_cache
 from typing import TypeGuard
 
 from ...facts.called_modules import last_name
 from ...facts.effects import effects, makes_folder, sample_code
 from ...facts.header import is_in_group
-from ...facts.script import Script
+from ...facts.script import KEPT, Script
+from .clocks import comes_apart
 from .words import program_of
 
 LOOKS = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "lexists", "getsize"})
@@ -30,18 +32,43 @@ def decisive_looks(script: Script) -> Iterator[ast.Call]:
     is slower pass by a barrier at which the others wait. So would `if os.path.exists("stop"): break` in a loop over
     epochs, of a file that anybody may make while the ranks train.
     """
-    of_samples = sample_code(script)
+    of_samples, epochs = sample_code(script), _epochs(script)
     writers, writing = _writers(script), _writing(script)
+    ending = LOOKS.union(*map(_looking, program_of(script).scripts)) if epochs else LOOKS
     for branch in script.find(ast.If):
         inside = (part for each in (*branch.body, *branch.orelse) for part in ast.walk(each))
         calls = (part for part in inside if isinstance(part, ast.Call))
         writes = any(call in writers or last_name(call.func) in writing for call in calls)
-        if not writes and not _ends_loop(script, branch):
-            continue
-        looks = [part for part in ast.walk(branch.test) if isinstance(part, ast.Call) and last_name(part.func) in LOOKS]
-        for call in looks:
-            if call not in of_samples and is_in_group(script, call) and is_met_by_all(script, call):
+        ends = _ends_loop(script, branch, epochs)
+        for call in _looks_in(branch.test, ending if ends else LOOKS) if writes or ends else ():
+            met = is_met_by_all(script, call) or (ends and not comes_apart(script, call))
+            if call not in of_samples and is_in_group(script, call) and met:
                 yield call
+    for loop in script.find(ast.While):
+        for call in _looks_in(loop.test, ending) if loop in epochs else ():
+            if is_in_group(script, call):
+                yield call
+
+
+def _looks_in(test: ast.expr, names: Set[str]) -> list[ast.Call]:
+    """The calls of some names in a condition."""
+    return [part for part in ast.walk(test) if isinstance(part, ast.Call) and last_name(part.func) in names]
+
+
+@lru_cache(maxsize=KEPT)
+def _looking(script: Script) -> frozenset[str]:
+    """The names of a file's functions that give back whether a file is there."""
+    return frozenset(
+        function.name
+        for function in script.find(ast.FunctionDef)
+        for part in ast.walk(function)
+        if isinstance(part, ast.Return) and part.value is not None and _looks_in(part.value, LOOKS - {"getsize"})
+    )
+
+
+def _epochs(script: Script) -> set[ast.AST]:
+    """The loops over epochs of a program."""
+    return {each.epochs for each in program_of(script).followed.found.passes if each.epochs is not None}
 
 
 def naming_looks(script: Script) -> Iterator[ast.Call]:
@@ -121,9 +148,8 @@ def _name_in(script: Script, node: ast.AST, statement: ast.stmt) -> str:
     return node.id if isinstance(node, ast.Name) and script.scope(node) is script.scope(statement) else ""
 
 
-def _ends_loop(script: Script, branch: ast.If) -> bool:
+def _ends_loop(script: Script, branch: ast.If, epochs: Set[ast.AST]) -> bool:
     """Whether a branch in a loop over epochs leaves it, or the program."""
-    epochs = {each.epochs for each in program_of(script).followed.found.passes}
     parts = [part for each in (*branch.body, *branch.orelse) for part in ast.walk(each)]
     leaves = any(isinstance(each, ast.Break | ast.Return | ast.Raise) for each in parts) or _stops(branch)
     return leaves and any(each in epochs for each in script.ancestors(branch))

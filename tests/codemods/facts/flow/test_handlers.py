@@ -35,6 +35,19 @@ def is_refused(lines: str) -> bool:
 
 
 TRY = "for size in (12, 6):\n    try:\n        train(model, size)\n    except {}:\n        {}\n"
+SWALLOWS = """\
+class Stage:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *others):
+        return {}
+
+
+for size in (12, 6):
+    with Stage():
+        train(model, size)
+"""
 BATCH = """\
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
@@ -217,6 +230,18 @@ def test_an_error_that_ends_the_run(lines: str) -> None:
         "import contextlib\nfor size in (12, 6):\n"
         "    with contextlib.suppress(RuntimeError):\n        train(model, size)\n",
         NEXT.format("StopIteration, RuntimeError") + "train(model, 6)\n",
+        SWALLOWS.format("True"),
+        SWALLOWS.format("kind is not None"),
+        SWALLOWS.format("not issubclass(kind, KeyError)"),
+        SWALLOWS.replace("kind, *others", "*told").format("not told"),
+        "import contextlib\n@contextlib.contextmanager\ndef trying():\n    try:\n        yield\n"
+        "    except RuntimeError:\n        print()\n"
+        "for size in (12, 6):\n    with trying():\n        train(model, size)\n",
+        "import contextlib\nfor size in (12, 6):\n    with contextlib.ExitStack() as stack:\n"
+        "        stack.enter_context(contextlib.suppress(RuntimeError))\n        train(model, size)\n",
+        "def safe(size):\n    try:\n        check()\n        train(model, size)\n"
+        "    except ValueError:\n        return None\n"
+        "def check():\n    raise ValueError\nsafe(12)\nsafe(6)\n",
         ENDED + "run()\n",
         ENDED + "train(model, 6)\n",
     ],
@@ -234,6 +259,11 @@ def test_what_stays_refused(lines: str) -> None:
         AGAIN.format("Exception as error", "print(error)"),  # the end of the run
         AGAIN.format("KeyboardInterrupt", "train(model, 6)"),
         NEXT.format("StopIteration") + "print('end')\n",
+        SWALLOWS.format("kind is None"),
+        SWALLOWS.format("not kind"),
+        SWALLOWS.format("kind is None and self.quiet"),
+        SWALLOWS.format("False or not kind"),
+        "try:\n    train(model, 12)\nexcept RuntimeError:\n    print()\ntrain(model, 6)\n",
         ENDED + "print('end')\n",
         "try:\n    n = int('3')\nexcept ValueError:\n    n = 4\ntrain(model, n)\n",
         "for size in (12, 6):\n    try:\n        train(model, size)\n    except ValueError:\n        sys.exit(1)\n",
