@@ -117,42 +117,6 @@ for epoch in range(2):
     print(seen)
 evaluate(model, DataLoader(test_set, batch_size=12))
 """,
-    "trainers of two functions, each with a model of its own": """class Trainer:
-    def __init__(self, model, device, optimizer=None):
-        self.model = model.to(device)
-        self.optimizer = optimizer
-
-    def train(self, loader, epochs):
-        total = 0.0
-        for epoch in range(epochs):
-            for x, y in loader:
-                self.optimizer.zero_grad()
-                loss = F.cross_entropy(self.model(x), y)
-                loss.backward()
-                self.optimizer.step()
-                total += loss.item()
-        return total
-
-
-def search(rate):
-    model = torch.nn.Linear(4, 3)
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
-    trainer = Trainer(model=model, device="cpu", optimizer=optimizer)
-    return trainer.train(DataLoader(train_set, batch_size=12, shuffle=False, drop_last=True), 2)
-
-
-def train_best(rate):
-    model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
-    trainer = Trainer(model, "cpu", optimizer)
-    print(trainer.train(DataLoader(train_set, batch_size=24, shuffle=False, drop_last=True), 2))
-    evaluate(trainer.model, DataLoader(test_set, batch_size=12))
-
-
-scores = {rate: search(rate) for rate in (0.05, 0.2)}
-print(scores)
-train_best(min(scores, key=scores.get))
-""",
     "a criterion that is one of two": """\
 import sys
 

@@ -36,9 +36,6 @@ _KEEPS_PARAMETERS = frozenset(
     }
     | {"state_dict", "load_state_dict", "zero_grad", "buffers", "compile", "requires_grad_", "share_memory"}
 )
-_ADDING = frozenset(
-    {"add_module", "append", "extend", "insert", "register_module", "register_parameter", "__setitem__"}
-)
 
 Bases: TypeAlias = list[tuple[Script, Optimizer, Base]]
 
@@ -169,9 +166,7 @@ def _kept(
     kept = next(each for each in reversed(function.body) if not {*nodes}.isdisjoint(ast.walk(each)))
     keeper = class_around(there, kept)
     inherits = keeper is not owner and _is_above(program.followed.found.bases, keeper, owner)
-    if not (keeper is owner or inherits):
-        return None
-    if not _is_called_once(program, function) and (inherits or not _gets_its_own(program, function, made, name)):
+    if not (keeper is owner or inherits) or not _is_called_once(program, function):
         return None
     base = Base(code, nodes[0] if inherits else model)
     behind = function.body[function.body.index(kept) + 1 :]
@@ -219,56 +214,6 @@ def _is_called_once(program: Program, function: ast.AST) -> bool:
     around = script.scope(call)
     is_next = last_name(call.func) == "__init__"
     return not is_next or (around is not function and _is_called_once(program, around))
-
-
-def _gets_its_own(program: Program, function: ast.FunctionDef, made: ast.stmt, name: str) -> bool:
-    """Whether each of several calls gives an `__init__` a model of which its caller itself makes an optimizer, and adds
-    no layers to it; and none of these have parts in common.
-
-    Args:
-        made: the statement that keeps the model; name: as which attribute.
-    """
-    value: ast.AST = made.value if isinstance(made, ast.Assign) else made
-    while is_move(value):
-        value = value.func.value  # type: ignore[attr-defined]
-    found = program.followed.found
-    calls = found.called_with.get(function, set())
-    trained = {root_of(module).made for module in found.trained}
-    shared = ({root_of(part).made, root_of(module).made} for part, module in found.shared)
-    if not isinstance(value, ast.Name) or not calls or any(len(pair & trained) > 1 for pair in shared):
-        return False
-    bases = [(script, base.node) for script, _, base in given_models(program)]
-    for call, script in calls:
-        given = argument(function, value.id, call)
-        if last_name(call.func) == "__init__" or not isinstance(given, ast.Name):
-            return False
-        binder = binder_of(script, given)
-        if not isinstance(binder, FUNCTIONS) or any(_grows(part, given.id, name) for part in ast.walk(binder)):
-            return False
-        own = (node for other, node in bases if other is script and isinstance(node, ast.Name) and node.id == given.id)
-        if not any(binder_of(script, node) is binder for node in own):
-            return False
-    return True
-
-
-def _grows(node: ast.AST, *names: str) -> bool:
-    """Whether a part of a function may give a model of one of some names another layer: `model.fc = …`,
-    `model.body.append(…)`, `trainer.model[0] = …`."""
-    changed: ast.AST | None = None
-    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        changed = node.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING:
-        changed = node.func.value
-    return changed is not None and any(last_name(each) in names for each in _owners(changed))
-
-
-def _owners(node: ast.AST) -> Iterator[ast.expr]:
-    """An expression, and those that it is an attribute or an entry of."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        yield node
-        node = node.value
-    if isinstance(node, ast.Name):
-        yield node
 
 
 def _is_of_another(program: Program, script: Script, stored: ast.Attribute, owner: ast.AST | None) -> bool:
