@@ -181,7 +181,9 @@ def _kept(
     if any(_adapts(program, script, each, code) for script, statements in later for each in statements):
         return None
     at: Any = behind[0] if behind else kept
-    return there, Optimizer(at, (base,), False), base
+    given = made.value if isinstance(made, ast.Assign) else model
+    names = (base, Base(given.id, given)) if isinstance(given, ast.Name) else (base,)  # by which it may be moved
+    return there, Optimizer(at, names, False), base
 
 
 def _behind_calls(program: Program, function: ast.AST) -> Iterator[tuple[Script, list[ast.stmt]]]:

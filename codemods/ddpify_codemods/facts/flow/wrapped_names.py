@@ -152,7 +152,7 @@ def _bound_again(program: Program, script: Script, node: ast.expr, model: Wrappe
         return None
     if script.scope(node) is not script.scope(base):
         return None
-    made = optimizers_of(program, model)
+    made = [call for call in optimizers_of(program, model) if script.scope(call) is script.scope(base)]
     for other in _stores_between(script, node, last):
         statement = script.statement(other)
         value = statement.value if isinstance(statement, ast.Assign) else None

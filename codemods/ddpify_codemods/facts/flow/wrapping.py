@@ -115,8 +115,9 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
             result.problems.append(Problem(script, optimizer.call, reason))
             return result
         wrapped.side = "after" if True in sides else "before"
-        for place_ in at:
-            behind = moved_behind(program, script, place_, base.code)
+        named = [each.code for _, by, _ in ones if not isinstance(by.call, ast.Call | ast.For) for each in by.bases]
+        for place_, code in itertools.product(at, sorted({base.code, *named})):
+            behind = moved_behind(program, script, place_, code)
             wrapped.is_moved_later |= any(map(is_move, behind)) or not is_moved(program, script, place_, base, made)
             result.problems += [Problem(script, each, _OTHER_TYPE) for each in behind if changes_type(each)]
         result.models.append(wrapped)
