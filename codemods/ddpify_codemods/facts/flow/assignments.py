@@ -261,8 +261,6 @@ class Assignments(Branches):
 
     def assign_item(self, target: ast.Subscript, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
         owner, key = self.value(target.value, frame), self.key(target.slice, frame)
-        if isinstance(target.value, ast.Attribute) and target.value.attr == "_modules":
-            self.put_by_name(self.value(target.value.value, frame), value)
         if is_stored(target, owner):
             self.problem(frame, target, OTHERS)
         rows = [context for context in self.contexts if context.how == "rows"]

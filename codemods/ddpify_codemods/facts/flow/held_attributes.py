@@ -9,6 +9,7 @@ from typing import Any
 
 from ..called_modules import last_name
 from ..script import Script
+from .grown_models import may_grow
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, bound_otherwise, class_around, parameters_of
 
@@ -21,7 +22,8 @@ def held_attribute(program: Program, script: Script, node: ast.expr) -> ast.Attr
     held = _only_value(script, node, method)
     if not isinstance(held, ast.Attribute) or ast.unparse(held) != f"self.{held.attr}" or method.name == "__init__":
         return None
-    return held if _is_given_first(program, held.attr, class_around(script, held)) else None
+    cls = class_around(script, held)
+    return held if _is_given_first(program, held.attr, cls) and not _may_grow(program, held.attr, cls) else None
 
 
 def _only_value(script: Script, name: ast.Name, binder: ast.AST) -> ast.expr | None:
@@ -50,7 +52,8 @@ def is_of_object(program: Program, script: Script, node: ast.expr, there: Script
         return False
     stores = _stores(program, node.attr)
     alone = bool(stores) and all(class_around(other, each) is cls for other, each in stores)
-    return alone and ast.unparse(own) == f"self.{node.attr}" and _is_given_first(program, node.attr, cls)
+    given = alone and ast.unparse(own) == f"self.{node.attr}" and _is_given_first(program, node.attr, cls)
+    return given and not _may_grow(program, node.attr, cls)
 
 
 def is_of_another(program: Program, script: Script, stored: ast.Attribute, owner: ast.AST | None) -> bool:
@@ -71,6 +74,13 @@ def _is_given_first(program: Program, name: str, cls: ast.AST | None) -> bool:
     stores = [each for each in _stores(program, name) if not is_of_another(program, *each, cls)]
     made = (ast.unparse(each) == f"self.{name}" and getattr(script.scope(each), "name", "") for script, each in stores)
     return cls is not None and bool(stores) and all(each == "__init__" for each in made)
+
+
+def _may_grow(program: Program, name: str, cls: ast.AST | None) -> bool:
+    """Whether what objects of a class hold may get layers behind their `__init__`."""
+    body = cls.body if isinstance(cls, ast.ClassDef) else []
+    made_in = {each for each in body if isinstance(each, ast.FunctionDef) and each.name == "__init__"}
+    return may_grow(program, frozenset({(None, name)}), frozenset(made_in))
 
 
 def _stores(program: Program, name: str) -> list[tuple[Script, ast.Attribute]]:

@@ -411,7 +411,7 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             known = {root_of(each) for each in self.found.trained}
             if any(root_of(each) not in known for each in self.trained_by(given)):
                 self.problem(frame, node, "an optimizer gets parameters of another model here, which is not wrapped")
-            elif reason := self.late(self.trained_by(given)) or self.not_averaged(node, (), frame):
+            elif reason := self.not_averaged(node, (), frame):
                 self.problem(frame, node, reason)
         if isinstance(thing, Loader) and name == "__len__" and self.status.get(thing) in UNEVEN:
             self.problem(frame, node, "the number of a rank's batches is not that of all", frozenset({thing}))

@@ -181,9 +181,33 @@ def _kept(
     if any(_adapts(program, script, each, code) for script, statements in later for each in statements):
         return None
     at: Any = behind[0] if behind else kept
-    given = made.value if isinstance(made, ast.Assign) else model
-    names = (base, Base(given.id, given)) if isinstance(given, ast.Name) else (base,)  # by which it may be moved
-    return there, Optimizer(at, names, False), base
+    given = made.value if isinstance(made, ast.Assign) else None
+    names = (given.id,) if isinstance(given, ast.Name) else ()
+    is_held = model is not called_model(call)
+    if is_held and any(
+        _adapts(program, *each) for name in names for each in _by_name(program, there, function, behind, name)
+    ):
+        return None
+    return there, Optimizer(at, (base,), False, moved_as=names), base
+
+
+def _by_name(
+    program: Program, script: Script, function: ast.FunctionDef, behind: list[ast.stmt], name: str
+) -> Iterator[tuple[Script, ast.stmt, str]]:
+    """The statements behind one by which an `__init__` keeps a model, with the name that it has there, and those of the
+    caller before the optimizer is made, if that is not in this `__init__`, or above."""
+    yield from ((script, each, name) for each in behind)
+    made = program.followed.found.optimizer_calls
+    if name not in parameters_of(function) or any(each.scope(call) is function for call, each in made.items()):
+        return
+    for call, caller in program.followed.found.called_with.get(function, ()):
+        given, scope, first = argument(function, name, call), caller.scope(call), caller.statement(call)
+        lines = [one.lineno for one, each in made.items() if each is caller and caller.scope(one) is scope]
+        last = min((line for line in lines if line > first.lineno), default=0 if lines else None)
+        for each in caller.find(ast.stmt) if isinstance(given, ast.Name) else ():
+            between = each.lineno > first.lineno and (last is None or each.lineno < last)
+            if between and caller.scope(each) is scope and isinstance(given, ast.Name):
+                yield caller, each, given.id
 
 
 def _behind_calls(program: Program, function: ast.AST) -> Iterator[tuple[Script, list[ast.stmt]]]:

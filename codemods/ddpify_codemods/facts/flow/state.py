@@ -157,7 +157,6 @@ class State:
         self.wrapped, self.undecided, self.without_gradients = False, 0, 0
         self.quiet_around, self.in_factory = 0, 0
         self.frozen_since: dict[ast.AST, Freeze] = {}  # and in training
-        self.late_layers: set[Module] = set()  # what models were given since an optimizer of theirs was made
         self.frozen_behind: dict[ast.AST, Freeze] = {}  # where parameters were frozen since an optimizer was made
         self.parts: set[tuple[Module, str]] = set()
         self.called_networks: set[Module] = set()  # networks and layers that are called, not only layers of theirs

@@ -23,7 +23,6 @@ _SLOPES = (
     "DistributedDataParallel waits for one: it raises in the next step"
 )
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
-_LATE_LAYERS = "the model got other layers after it was wrapped, which the wrapper does not see"
 FROZEN_LATE = "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see"
 _WITH_PARAMETERS = "parameters are given to an optimizer here together with numbers that each rank has others of"
 _FROZEN = "whether a model has frozen parameters here cannot be told"
@@ -145,7 +144,6 @@ class Training(Expressions):
         """An optimizer is made; models are wrapped before."""
         self.wrapped = True
         models = {root_of(module).made for module in modules}
-        self.late_layers -= {each for each in self.late_layers if root_of(each).made in models}
         for frozen in (self.frozen_behind, self.frozen_since):
             for at, each in [*frozen.items()]:
                 frozen[at] = each.behind(models, self.undecided)
@@ -166,8 +164,6 @@ class Training(Expressions):
         if part in self.taken and not self.may_be_frozen_in(root_of(part)):
             part.parent = None
         self.taken.discard(part)
-        if root_of(module).made in self.optimizers_of and not self.in_forward:
-            self.late_layers.add(part)
         if part in self.new_modules:
             self.new_modules.discard(part)
         elif part.parent is not None and not isinstance(part.made, ast.Attribute):
@@ -175,12 +171,6 @@ class Training(Expressions):
         if part.parent is None and root_of(module) is not part:  # two may name each other
             part.parent = module
         self.has_trained_parts(root_of(module).made)
-
-    def late(self, modules: Iterable[Module]) -> str:
-        """Why an optimizer cannot get parameters of some models: layers were put on one since it was wrapped, before
-        its optimizer was made; "" where there is no reason."""
-        late = {root_of(each) for each in self.late_layers}
-        return _LATE_LAYERS if any(root_of(each) in late for each in modules) else ""
 
     def may_be_frozen_in(self, model: Module) -> bool:
         """Whether parameters of a model were frozen."""

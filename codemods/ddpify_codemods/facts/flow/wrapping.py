@@ -115,8 +115,8 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
             result.problems.append(Problem(script, optimizer.call, reason))
             return result
         wrapped.side = "after" if True in sides else "before"
-        named = [each.code for _, by, _ in ones if not isinstance(by.call, ast.Call | ast.For) for each in by.bases]
-        for place_, code in itertools.product(at, sorted({base.code, *named})):
+        named = {base.code}.union(*(by.moved_as for _, by, _ in ones))
+        for place_, code in itertools.product(at, sorted(named)):
             behind = moved_behind(program, script, place_, code)
             wrapped.is_moved_later |= any(map(is_move, behind)) or not is_moved(program, script, place_, base, made)
             result.problems += [Problem(script, each, _OTHER_TYPE) for each in behind if changes_type(each)]
@@ -151,7 +151,7 @@ def _is_trained_from(result: Wrapping, model: Wrapped, at: ast.stmt) -> bool:
 
 def _places(program: Program, script: Script, optimizer: Optimizer, base: Base) -> list[ast.stmt]:
     """The statements before which a model is wrapped, or the one behind which it is."""
-    if isinstance(optimizer.call, ast.Assign) and is_kept_there(optimizer.call, base.code):
+    if optimizer.given_by and isinstance(optimizer.call, ast.stmt):
         return [optimizer.call]
     calls = seen_from(program, script, optimizer.call, base)
     return [moved_on(program, script, place(program, script, call, base), base) for call in calls]
@@ -228,7 +228,7 @@ def _name_of(each: tuple[Script, Optimizer, Base]) -> tuple[str, str]:
 
 def _made_by(program: Program, optimizer: Optimizer, base: Base) -> set[ast.AST]:
     """The trained model that a base is: one that a function gives back is that of the optimizer made there."""
-    given = optimizer.bases if isinstance(optimizer.call, ast.Assign) else ()
+    given = optimizer.bases if optimizer.given_by else ()
     return _is_made(program, base.node).union(*(_is_made(program, each.node) for each in given))
 
 

@@ -72,3 +72,26 @@ def test_the_wrapper_is_called_as_an_attribute(source: str, called: str) -> None
 def test_what_may_be_another_model_is_not_followed(source: str) -> None:
     found = wrapped(source, BARE)
     assert found.problems or not found.calls
+
+
+@pytest.mark.parametrize(
+    ("source", "is_followed"),
+    [
+        (GIVEN.replace("        self.optimizer =", "        net.bias = None\n        self.optimizer ="), False),
+        (GIVEN.replace("        self.optimizer =", "        net.train()\n        self.optimizer ="), True),
+    ],
+)
+def test_layers_by_the_name_that_a_kept_model_came_by(source: str, is_followed: bool) -> None:
+    assert bool(wrapped(source + "Trainer(nn.Linear(4, 3)).fit()\n", BARE).calls) is is_followed
+
+
+@pytest.mark.parametrize(
+    ("between", "behind", "is_followed"),
+    [("", "", True), ("net.bias = None\n", "", False), ("", "print(vars(net))\ntest(net)\n", True)],
+)
+def test_layers_by_the_name_that_the_caller_has(between: str, behind: str, is_followed: bool) -> None:
+    trainer = GIVEN.replace("        self.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n", "")
+    optimizer = "trainer.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+    made = f"def test(m):\n    m.eval()\n\n\nnet = nn.Linear(4, 3)\ntrainer = Trainer(net)\n{between}{optimizer}"
+    found = wrapped(f"{trainer}{made}trainer.fit()\n{behind}", BARE)
+    assert bool(found.calls) is is_followed and bool(found.problems) is not is_followed

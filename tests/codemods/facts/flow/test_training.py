@@ -159,17 +159,3 @@ def test_a_factor_of_the_learning_rate_that_is_a_loss_is_the_mean_of_all_ranks()
     found = followed(TRAINING + step)
     (reductions,) = found.found.reductions.values()
     assert {each.kind for each in reductions} == {"mean"} and not found.problems
-
-
-@pytest.mark.parametrize(
-    "puts", [".append(HEAD)", ".register_module('1', HEAD)", "._modules['1'] = HEAD", ".last = HEAD"]
-)
-def test_layers_that_an_optimizer_gets_behind_the_wrapper(puts: str) -> None:
-    rows = "model = nn.Sequential(nn.Linear(4, 3))\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-    grows = f"model{puts.replace('HEAD', 'nn.Linear(3, 3)')}\n"
-    adds = "optimizer.add_param_group({'params': model[-1].parameters()})\n"
-    (reason,) = reasons(rows + grows + adds + TRAINING)
-    assert "got other layers after it was wrapped" in reason
-    made = rows.partition("optimizer")[0] + grows + "optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)\n"
-    for known in (rows + grows, rows + "best = model\n" + grows, made + adds):
-        assert not reasons(known + TRAINING)
