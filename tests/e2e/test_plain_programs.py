@@ -3315,6 +3315,116 @@ def test_a_trainer_whose_base_class_keeps_the_model(source: str, ranks: int, tmp
     trains_alike(source, ranks, tmp_path)
 
 
+CREATED = """\
+def create(width):
+    torch.manual_seed(width)
+    model = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.ReLU(), torch.nn.Linear(width, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    return model, optimizer
+
+
+def test(path):
+    model, _ = create(9)
+    model.load_state_dict(torch.load(path))
+    for parameter in model.parameters():
+        parameter.requires_grad = False
+    evaluate(model, DataLoader(test_set, batch_size=12))
+
+
+for width in (8, 9):
+    model, optimizer = create(width)
+    loader = DataLoader(train_set, batch_size=12, shuffle=True)
+    for epoch in range(2):
+        model = model.train()
+        train(model, optimizer, loader)
+    evaluate(model, DataLoader(test_set, batch_size=12))
+torch.save(model.state_dict(), "model.pt")
+test("model.pt")
+"""
+CREATED_PAIR = """\
+def build():
+    encoder, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+    first = torch.optim.SGD(encoder.parameters(), lr=0.1)
+    second = torch.optim.SGD(head.parameters(), lr=0.05)
+    return head, encoder, first, second
+
+
+head, encoder, first, second = build()
+for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+    loss = F.cross_entropy(head(encoder(x).relu()), y)
+    first.zero_grad()
+    second.zero_grad()
+    loss.backward()
+    first.step()
+    second.step()
+    print(loss.item())
+"""
+HELD = """\
+class Trainer:
+    def __init__(self, model, loader):
+        self.model = model
+        model.to(torch.device("cpu"))
+        self.loader = loader
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def fit(self):
+        model = self.model
+        for epoch in range(2):
+            model.train()
+            for x, y in self.loader:
+                loss = F.cross_entropy(model(x), y)
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+            print(loss.item())
+        model.eval()
+        evaluate(model, DataLoader(test_set, batch_size=12))
+
+
+for width in (8, 9):
+    torch.manual_seed(width)
+    model = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.ReLU(), torch.nn.Linear(width, 3))
+    trainer = Trainer(model, DataLoader(train_set, batch_size=12, shuffle=True))
+    trainer.fit()
+    torch.save(model.state_dict(), f"{width}.pt")
+"""
+OF_OBJECT = """\
+class Setup:
+    def __init__(self):
+        self.model = torch.nn.Linear(4, 3)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+
+setup = Setup()
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+for epoch in range(2):
+    train(setup.model, setup.optimizer, loader)
+evaluate(setup.model, DataLoader(test_set, batch_size=12))
+torch.save(setup.model.state_dict(), "model.pt")
+"""
+GROWN = """\
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.0))
+first = torch.optim.SGD(model.parameters(), lr=0.1)
+setattr(model, "2", torch.nn.Linear(8, 3))
+second = torch.optim.SGD(model[2].parameters(), lr=0.1)
+for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+    loss = F.cross_entropy(model(x), y)
+    first.zero_grad()
+    second.zero_grad()
+    loss.backward()
+    first.step()
+    second.step()
+    print(loss.item())
+torch.save(model.state_dict(), "model.pt")
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("program", [CREATED, CREATED_PAIR, HELD, OF_OBJECT, GROWN])
+def test_models_that_go_by_other_names_than_their_optimizers_know(program: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("model = ")[0] + program, ranks, tmp_path)
+
+
 METER = """\
 class AverageMeter:
     def __init__(self):

@@ -27,12 +27,15 @@ class Optimizer:
     """An expression that builds an optimizer, or a loop that updates parameters by hand.
 
     bases: the modules that it trains. passed_in: whether its parameters come (also) from outside of the function or
-    file, so that they cannot be followed here.
+    file, so that they cannot be followed here. given_by: the functions that give such a model to their callers; the
+    call is the statement then that takes it. moved_as: other names by which the model may be moved.
     """
 
-    call: ast.Call | ast.For
+    call: ast.Call | ast.stmt
     bases: tuple[Base, ...]
     passed_in: bool
+    given_by: tuple[ast.AST, ...] = ()
+    moved_as: tuple[str, ...] = ()
 
     @property
     def only_tensors(self) -> bool:

@@ -15,7 +15,7 @@ from .values import Items, Iteration, Module, Value, is_network, join, of, root_
 
 CONTAINERS = {"torch.nn.ModuleList": "list", "torch.nn.ModuleDict": "dict", "torch.nn.Sequential": "list"}
 _COPIES = frozenset({"copy.deepcopy", "copy.copy"})
-_PUTS = frozenset({"append", "extend", "insert", "add_module", "update", "__setitem__"})
+_PUTS = frozenset({"append", "extend", "insert", "add_module", "register_module", "update", "__setitem__"})
 # What every network of torch has, and containers.
 OF_MODULES = frozenset(
     {"training", "train", "eval", "apply", "to", "cuda", "cpu", "double", "float", "half", "bfloat16", "type", "xpu"}

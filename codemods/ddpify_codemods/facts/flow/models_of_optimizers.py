@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from ..called_modules import called_model, last_name
@@ -12,6 +12,7 @@ from ..optimizers import Optimizer, optimizers
 from ..script import Script
 from ..trained_modules import Base
 from .given_back import is_given_back
+from .held_attributes import held_attribute, is_above, is_of_another
 from .other_names import by_other_name
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
@@ -129,7 +130,8 @@ def kept_by_object(program: Program) -> Bases:
     found = program.followed.found
     calls: dict[tuple[Script, ast.AST | None, str], list[ast.Call]] = {}
     for call in sorted(found.training_forwards, key=lambda call: call.lineno):
-        script, model = found.forwards[call][0], called_model(call)
+        script = found.forwards[call][0]
+        model = _called(program, script, call)
         calls.setdefault((script, class_around(script, call), ast.unparse(model)), []).append(call)
     kept = [_kept(program, script, owner, call) for (script, owner, _), of_ in calls.items() for call in of_]
     if program.fully_sharded or not all(kept):
@@ -137,11 +139,16 @@ def kept_by_object(program: Program) -> Bases:
     return [each for each in kept if each is not None]
 
 
+def _called(program: Program, script: Script, call: ast.Call) -> ast.expr:
+    """The model that a call calls, as the attribute that a variable holds of it, if it holds one."""
+    return held_attribute(program, script, called_model(call)) or called_model(call)
+
+
 def _kept(
     program: Program, script: Script, owner: ast.AST | None, call: ast.Call
 ) -> tuple[Script, Optimizer, Base] | None:
     """A model as an object of a class knows it, and the statement behind the one that gives it to the object."""
-    model = called_model(call)
+    model = _called(program, script, call)
     if not isinstance(model, ast.Attribute):
         return None
     name, code = model.attr, ast.unparse(model)
@@ -151,7 +158,7 @@ def _kept(
         for node in other.find(ast.Attribute)
         if node.attr == name
         and not isinstance(node.ctx, ast.Load)
-        and not _is_of_another(program, other, node, owner)
+        and not is_of_another(program, other, node, owner)
         and not is_given_back(program, other, node, code)
     ]
     files, nodes = {other for other, _ in stored}, sorted((node for _, node in stored), key=lambda node: node.lineno)
@@ -165,7 +172,7 @@ def _kept(
         return None
     kept = next(each for each in reversed(function.body) if not {*nodes}.isdisjoint(ast.walk(each)))
     keeper = class_around(there, kept)
-    inherits = keeper is not owner and _is_above(program.followed.found.bases, keeper, owner)
+    inherits = keeper is not owner and is_above(program.followed.found.bases, keeper, owner)
     if not (keeper is owner or inherits) or not _is_called_once(program, function):
         return None
     base = Base(code, nodes[0] if inherits else model)
@@ -174,7 +181,33 @@ def _kept(
     if any(_adapts(program, script, each, code) for script, statements in later for each in statements):
         return None
     at: Any = behind[0] if behind else kept
-    return there, Optimizer(at, (base,), False), base
+    given = made.value if isinstance(made, ast.Assign) else None
+    names = (given.id,) if isinstance(given, ast.Name) else ()
+    is_held = model is not called_model(call)
+    if is_held and any(
+        _adapts(program, *each) for name in names for each in _by_name(program, there, function, behind, name)
+    ):
+        return None
+    return there, Optimizer(at, (base,), False, moved_as=names), base
+
+
+def _by_name(
+    program: Program, script: Script, function: ast.FunctionDef, behind: list[ast.stmt], name: str
+) -> Iterator[tuple[Script, ast.stmt, str]]:
+    """The statements behind one by which an `__init__` keeps a model, with the name that it has there, and those of the
+    caller before the optimizer is made, if that is not in this `__init__`, or above."""
+    yield from ((script, each, name) for each in behind)
+    made = program.followed.found.optimizer_calls
+    if name not in parameters_of(function) or any(each.scope(call) is function for call, each in made.items()):
+        return
+    for call, caller in program.followed.found.called_with.get(function, ()):
+        given, scope, first = argument(function, name, call), caller.scope(call), caller.statement(call)
+        lines = [one.lineno for one, each in made.items() if each is caller and caller.scope(one) is scope]
+        last = min((line for line in lines if line > first.lineno), default=0 if lines else None)
+        for each in caller.find(ast.stmt) if isinstance(given, ast.Name) else ():
+            between = each.lineno > first.lineno and (last is None or each.lineno < last)
+            if between and caller.scope(each) is scope and isinstance(given, ast.Name):
+                yield caller, each, given.id
 
 
 def _behind_calls(program: Program, function: ast.AST) -> Iterator[tuple[Script, list[ast.stmt]]]:
@@ -214,19 +247,6 @@ def _is_called_once(program: Program, function: ast.AST) -> bool:
     around = script.scope(call)
     is_next = last_name(call.func) == "__init__"
     return not is_next or (around is not function and _is_called_once(program, around))
-
-
-def _is_of_another(program: Program, script: Script, stored: ast.Attribute, owner: ast.AST | None) -> bool:
-    """Whether `self.model = …` is an attribute of a class that has nothing to do with that one."""
-    own, bases = class_around(script, stored), program.followed.found.bases
-    if ast.unparse(stored.value) != "self" or own is None or own is owner:
-        return False
-    related = any(_is_above(bases, one, other) for one, other in ((own, owner), (owner, own)))
-    return not related and not any(_is_above(bases, own, each) and _is_above(bases, owner, each) for each in bases)
-
-
-def _is_above(bases: Mapping[Any, set[Any]], one: ast.AST | None, other: ast.AST | None) -> bool:
-    return any(each is one or _is_above(bases, one, each) for each in bases.get(other, ()))
 
 
 def _initial_of(script: Script, node: ast.AST) -> ast.FunctionDef | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from ..bindings import bindings
 from ..script import Script
@@ -32,3 +33,15 @@ def parameters_of(function: ast.AST) -> set[str]:
 def class_around(script: Script, node: ast.AST) -> ast.AST | None:
     """The class that something is written in."""
     return next((parent for parent in script.ancestors(node) if isinstance(parent, ast.ClassDef)), None)
+
+
+def bound_otherwise(node: ast.AST) -> Iterator[str]:
+    """The names that something gives a value by another way than an assignment."""
+    if isinstance(node, ast.Nonlocal):
+        yield from node.names
+    elif isinstance(node, ast.alias):
+        yield node.asname or node.name
+    elif isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+        yield node.name or ""
+    elif isinstance(node, ast.MatchMapping):
+        yield node.rest or ""

@@ -13,6 +13,7 @@ from ..eager import is_move
 from ..script import Script
 from ..trained_modules import Base
 from .frames import Problem
+from .held_attributes import held_attribute, is_of_object
 from .never_taken import never_taken
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
@@ -75,12 +76,20 @@ class Wrapping:
 
 def follow_call(program: Program, result: Wrapping, script: Script, node: ast.expr, model: Wrapped) -> None:
     """Let an expression that is the model be the wrapper; one that is another of the models be that one's."""
-    known = next((each for each in (model, *result.models) if _is_named(program, result, script, node, each)), None)
+    models = (model, *result.models)
+    names = [node, held_attribute(program, script, node) or node]
+    known = next((each for one in names for each in models if _is_named(program, result, script, one, each)), None)
     if known is not None:
         result.calls[node] = (script, known.name)
         if (again := _bound_again(program, script, node, known)) is not None:
             what = f"`{known.model}` is given another value here, behind the optimizer that steps the first one"
             result.problems.append(Problem(script, again, what))
+        return
+    of_object = next(
+        (each for each in models if is_of_object(program, script, node, each.script, each.bases[0].node)), None
+    )
+    if isinstance(node, ast.Attribute) and of_object is not None:
+        result.calls[node] = (script, f"{ast.unparse(node.value)}.{of_object.name.removeprefix('self.')}")
         return
     binder = binder_of(script, node) if isinstance(node, ast.Name) else None
     if isinstance(node, ast.Name) and isinstance(binder, FUNCTIONS) and _is_given(script, binder, node.id):
@@ -96,7 +105,7 @@ def _is_named(program: Program, result: Wrapping, script: Script, node: ast.expr
     """Whether an expression is the model by the name that its optimizer's parameters are taken by."""
     if ast.unparse(node) != model.model:
         return False
-    several = len({_scope_of(script, base) for base in model.bases}) > 1
+    several = model.side == "before" and len({_scope_of(script, base) for base in model.bases}) > 1
     return any(
         _is_base(program, result, script, node, model, base) and (not several or _holds_still(script, node, base))
         for base in model.bases
@@ -143,7 +152,7 @@ def _bound_again(program: Program, script: Script, node: ast.expr, model: Wrappe
         return None
     if script.scope(node) is not script.scope(base):
         return None
-    made = optimizers_of(program, model)
+    made = [call for call in optimizers_of(program, model) if script.scope(call) is script.scope(base)]
     for other in _stores_between(script, node, last):
         statement = script.statement(other)
         value = statement.value if isinstance(statement, ast.Assign) else None
@@ -237,7 +246,7 @@ def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str
         parent = script.parents[node]
         call = script.parents[parent] if isinstance(parent, ast.Attribute) else parent
         if not isinstance(node.ctx, ast.Load):
-            given = isinstance(parent, ast.Assign) and (parent.value in moves or _sets_mode(parent.value, name))
+            given = isinstance(parent, ast.Assign) and (parent.value in moves or sets_mode(parent.value, name))
             if not given and (unpacked is None or parent is not unpacked[1]):
                 result.problems.append(Problem(script, node, f"`{name}` is given another value here, in training"))
         elif (
@@ -259,7 +268,7 @@ def _file_of(program: Program, function: ast.AST) -> Script:
     return next(each for each in program.scripts if function in each.parents)
 
 
-def _sets_mode(node: ast.expr, name: str) -> bool:
+def sets_mode(node: ast.expr, name: str) -> bool:
     """Whether a call gives back the model itself: `model = model.train()`."""
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(called, ast.Attribute) and called.attr in ("train", "eval") and ast.unparse(called.value) == name

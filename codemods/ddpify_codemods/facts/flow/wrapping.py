@@ -15,6 +15,7 @@ from ..script import Script
 from ..trained_modules import Base
 from .born_frozen import may_begin_frozen
 from .frames import FlowFacts, Problem
+from .given_to_callers import given_to_callers
 from .listed_models import Listed, listed_models
 from .models_of_optimizers import (
     Bases,
@@ -30,9 +31,10 @@ from .program import Program
 from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
 from .values import root_of
-from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
+from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses, in_other_branch
 from .wrapping_place import is_frozen_by, is_initialized, is_kept_there, knows_all, moved_on, once, place, seen_from
 
+_CALLERS = 3  # how many functions give a model to each other that one of them makes
 _PENALTY = "a penalty takes parameters that the forward may leave out, whose gradients the wrapper would count twice"
 _INITIALIZED = "apex.amp changes the model here, which has to be done before it is wrapped, where its optimizer is made"
 _OTHER_TYPE = "the model gets numbers of another type after it was wrapped, which the wrapper does not see"
@@ -41,21 +43,31 @@ _OTHER_TYPE = "the model gets numbers of another type after it was wrapped, whic
 @lru_cache(maxsize=4)  # asked for each file of a program
 def wrapping(program: Program) -> Wrapping:
     """Decide where the trained models of a program are wrapped: before their optimizers are made; where training does
-    not know them by the names that these are given, before the function is called that makes one, or where the object
-    that calls the model is given it.
+    not know them by the names that these are given, before the function is called that makes one, where the object that
+    calls the model is given it, or behind the call that gives it back.
     """
     bases = list(given_models(program))
     result = _wrapped(program, bases)
     if any(UNFOLLOWED in each.reason for each in result.problems):
-        alone = (given_by_callers(program, bases), kept_by_object(program), by_other_names(program, bases))
-        for others in (*alone, given_by_themselves(program, bases)):
-            again = _wrapped(program, others) if others else result
+        for others in filter(None, _otherwise(program, bases)):
+            again = _wrapped(program, others)
             if not again.problems:
                 return again
     found = program.followed.found
     may_be_listed = not program.fully_sharded and not found.frozen_at_times and not found.late_freezes
     listed = listed_models(program, SHARED) if result.problems and may_be_listed else None
     return result if listed is None else _of_list(program, listed)
+
+
+def _otherwise(program: Program, bases: Bases) -> Iterator[Bases]:
+    """The models as others know them than the functions that make their optimizers."""
+    by_callers = given_by_callers(program, bases)
+    yield from (by_callers, kept_by_object(program), by_other_names(program, bases))
+    yield given_by_themselves(program, bases)
+    given = by_callers or bases
+    for _ in range(_CALLERS):
+        given = given_to_callers(program, given)
+        yield given
 
 
 def _of_list(program: Program, listed: Listed) -> Wrapping:
@@ -92,15 +104,20 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
             return result
         places: list[tuple[ast.stmt, set[ast.AST]]] = []
         for _, by, one in ones:
-            part = roots if len(roots) == 1 else _is_made(program, one.node)
-            calls = seen_from(program, script, by.call, one)
-            places += [(moved_on(program, script, place(program, script, call, one), one), part) for call in calls]
+            part = roots if len(roots) == 1 else _made_by(program, by, one)
+            places += [(at, part) for at in _places(program, script, by, one)]
         at = once(program, places, script, base.code)
         wrapped = Wrapped(made, base.code, _free(script, base.code), script, [each for _, _, each in ones], at)
         wrapped.leaves_out = bool(made & found.unused)
-        wrapped.side = "after" if is_kept_there(optimizer.call, base.code) else "before"
-        for place_ in at:
-            behind = moved_behind(program, script, place_, base.code)
+        sides = {is_kept_there(by.call, base.code) for _, by, _ in ones}
+        if len(sides) > 1:
+            reason = f"some statements give `{base.code}` with its optimizer, others make an optimizer of it"
+            result.problems.append(Problem(script, optimizer.call, reason))
+            return result
+        wrapped.side = "after" if True in sides else "before"
+        named = {base.code}.union(*(by.moved_as for _, by, _ in ones))
+        for place_, code in itertools.product(at, sorted(named)):
+            behind = moved_behind(program, script, place_, code)
             wrapped.is_moved_later |= any(map(is_move, behind)) or not is_moved(program, script, place_, base, made)
             result.problems += [Problem(script, each, _OTHER_TYPE) for each in behind if changes_type(each)]
         result.models.append(wrapped)
@@ -114,9 +131,30 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
                 follow_call(program, result, found.forwards[call][0], called_model(call), each)
     for function, name in sorted(result.parameters, key=lambda each: (each[0].lineno, each[1])):  # type: ignore[attr-defined]
         follow_uses(program, result, function, name, result.parameters[function, name])
+    for each in result.models:
+        if each.side == "after":
+            each.at = [at for at in each.at if _is_trained_from(result, each, at)] or each.at
     result.problems += [*_frozen_late(program, result), *_unseen(result), *_penalized(program, result)]
     result.problems += _initialized_late(program, result)
     return result
+
+
+def _is_trained_from(result: Wrapping, model: Wrapped, at: ast.stmt) -> bool:
+    """Whether training calls the model that a variable is given by a statement; another may be for a test alone."""
+    script, name = model.script, model.bases[0].node
+    if not isinstance(name, ast.Name):
+        return True
+    calls = [call for call, called in result.calls.items() if called == (script, model.name)]
+    here = (call for call in calls if isinstance(call, ast.Name) and binder_of(script, call) is script.scope(at))
+    return any(not in_other_branch(script, call, at) for call in here)
+
+
+def _places(program: Program, script: Script, optimizer: Optimizer, base: Base) -> list[ast.stmt]:
+    """The statements before which a model is wrapped, or the one behind which it is."""
+    if optimizer.given_by and isinstance(optimizer.call, ast.stmt):
+        return [optimizer.call]
+    calls = seen_from(program, script, optimizer.call, base)
+    return [moved_on(program, script, place(program, script, call, base), base) for call in calls]
 
 
 def _unfound(program: Program) -> str:
@@ -175,18 +213,24 @@ def _of_optimizer(program: Program, reason: str) -> Problem:
 
 def _models(program: Program, bases: Bases, roots: set[ast.AST]) -> Iterator[tuple[frozenset[ast.AST], Bases]]:
     """The models, and where optimizers are given the parameters of each: what goes by one name is one of several."""
-    by_calls = not all(_is_made(program, base.node) for _, _, base in bases)
+    by_calls = not all(_made_by(program, by, base) for _, by, base in bases)
     if len(roots) == 1 or (by_calls and len({_name_of(each) for each in bases}) == 1):
         yield frozenset(roots), bases
         return
     for _, same in itertools.groupby(sorted(bases, key=_name_of), key=_name_of):
         ones = [*same]
-        made = (_is_made(program, base.node) or _is_given(program, base.node) for _, _, base in ones)
+        made = (_made_by(program, by, base) or _is_given(program, base.node) for _, by, base in ones)
         yield frozenset().union(*made), ones
 
 
 def _name_of(each: tuple[Script, Optimizer, Base]) -> tuple[str, str]:
     return str(each[0].path), each[2].code
+
+
+def _made_by(program: Program, optimizer: Optimizer, base: Base) -> set[ast.AST]:
+    """The trained model that a base is: one that a function gives back is that of the optimizer made there."""
+    given = optimizer.bases if optimizer.given_by else ()
+    return _is_made(program, base.node).union(*(_is_made(program, each.node) for each in given))
 
 
 def _is_made(program: Program, node: ast.expr) -> set[ast.AST]:

@@ -157,6 +157,7 @@ def _is_changed(program: Program, script: Script, first: ast.stmt, place: ast.st
     between = [each for each in script.block(first) if first.lineno < each.lineno < place.lineno]
     parts = [part for each in between for part in ast.walk(each)]
     unfreezes = any(isinstance(part, ast.Attribute) and part.attr in _FREEZING for part in parts)
+    unfreezes |= any(_replaces(part, code) for part in parts)
     return unfreezes or any(_trains(program, part) for part in parts) or any(_assigns(each, code) for each in between)
 
 
@@ -174,6 +175,8 @@ def _assigns(node: ast.AST, code: str) -> bool:
 
 def _replaces(node: ast.AST, code: str) -> bool:
     """Whether a model gets another layer: `model.fc = …`, `model.body[0] = …`, `model.body.append(…)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr" and node.args:
+        return f"{ast.unparse(node.args[0])}.".startswith(f"{code}.")
     if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
         return ast.unparse(node).startswith((f"{code}.", f"{code}["))
     called = node.func if isinstance(node, ast.Call) else None

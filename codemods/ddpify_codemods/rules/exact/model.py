@@ -67,7 +67,7 @@ def _unnamed(base: Base) -> Finding:
     )
 
 
-def place(script: Script, call: ast.Call | ast.For, base: Base) -> ast.stmt:
+def place(script: Script, call: ast.Call | ast.stmt, base: Base) -> ast.stmt:
     """The statement before which the module is made distributed: the one that builds the optimizer, or, when that is
     one of several branches, the outermost branching statement that does not itself bind the module. Where parameters
     are updated by hand, the training loop around that."""

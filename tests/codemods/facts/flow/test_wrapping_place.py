@@ -74,3 +74,12 @@ TWO = "other = torch.optim.Adam(model.parameters())\n"
 def test_once_for_the_optimizers_that_share_a_model(between: str, before: list[str]) -> None:
     found = wrapped(between + TWO + TRAINING + "        other.step()\n")
     assert [ast.unparse(at).partition(" = ")[0] for at in found.models[0].at] == before
+
+
+@pytest.mark.parametrize(
+    "puts", ["model.append(nn.Linear(3, 3))", "model.last = nn.Linear(3, 3)", "setattr(model, 'last', nn.Linear(3, 3))"]
+)
+def test_what_gets_layers_between_two_optimizers_is_wrapped_behind_them_again(puts: str) -> None:
+    head = HEAD.replace("nn.Linear(4, 3)", "nn.Sequential(nn.Linear(4, 3))")
+    found = wrapped(f"{puts}\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n{TRAINING}", head)
+    assert not found.problems and len(found.models[0].at) == 2
