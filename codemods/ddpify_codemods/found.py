@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,14 +11,13 @@ from pathlib import Path
 from .facts.distribution import unused_code
 from .facts.header import main_guard
 from .facts.ignores import ignored
-from .facts.never_run import never_run
 from .facts.optimizers import optimizers
-from .facts.reach import reaches_backward
+from .facts.reach import reaches_backward, run_alone
 from .facts.script import KEPT, Script
 from .facts.trail import Lost, computes_gradients
 from .reading import SourceError, parse
 from .result import ConversionBug, Result
-from .rule import Change, Delete, Edit, Finding, Insert, Rule, place_of
+from .rule import Change, Delete, Edit, Finding, Rule, place_of
 from .targets import Target
 from .view import missing
 
@@ -61,7 +59,6 @@ def ask(script: Script, target: Target, rules: tuple[Rule, ...], modernize: bool
         edits = missing(script.view, edits)
     never, unused = _never_started(script), unused_code(script)
     edits = [(rule, edit) for rule, edit in edits if line_of(edit) not in never and place_of(edit) not in unused]
-    edits = [(rule, edit) for rule, edit in edits if not never or _is_of_use(edit, edits)]
     unseen = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)} | never
     shown = (finding for finding in dict.fromkeys(findings) if finding.line not in unseen)
     return Found(script, tuple(edits), tuple(sorted(shown, key=line_of)))
@@ -105,20 +102,13 @@ def is_refused(found: Found | Result) -> bool:
     return any(finding.severity == "refused" for finding in found.findings)
 
 
-def _is_of_use(edit: Edit, edits: Sequence[tuple[str, Edit]]) -> bool:
-    """Whether what an edit defines, a function or a class beside those of the script, is named by another edit."""
-    defined = re.findall(r"^(?:def|class) (\w+)", edit.code, re.MULTILINE) if isinstance(edit, Insert) else []
-    written = [text for _, other in edits if other is not edit for text in vars(other).values() if type(text) is str]
-    return not defined or any(name in text for name in defined for text in written)
-
-
 def _never_started(script: Script) -> set[int]:
-    """The lines of a module that another file imports which this program never runs: those below
-    `if __name__ == "__main__":`, and functions, classes and methods that nothing calls, or only these."""
+    """The lines of a module that another file imports which run when it is started itself alone: those below
+    `if __name__ == "__main__":`, and functions that only these call."""
     guard = None if script.is_entry else main_guard(script.tree)
     alone: list[ast.AST] = [guard] if guard is not None else []
-    if not script.is_entry and script.program is not None:
-        alone += never_run(script.program.scripts, script)
+    if guard is not None and script.program is not None:
+        alone += run_alone(script.program.scripts, script)
     places = [(each.lineno, each.end_lineno or each.lineno) for each in alone]  # type: ignore[attr-defined]
     return {line for first, last in places for line in range(first, last + 1)}
 

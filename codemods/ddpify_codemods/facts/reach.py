@@ -111,7 +111,7 @@ def _reached(
     entry, *modules = scripts
     waiting: list[ast.AST] = [entry.tree, *(part for module in modules for part in _run_at_import(module.tree))]
     by_name: dict[str, list[ast.AST]] = {}
-    libraries, own = libraries_of(scripts), _own_lookups(scripts)
+    libraries, own = _libraries(scripts), _own_lookups(scripts)
     for module in modules:
         for name, definitions in _definitions(module.tree).items():
             by_name.setdefault(name, []).extend(each for each in definitions if each not in without)
@@ -198,11 +198,6 @@ def _names(
     return frozenset(names), True
 
 
-def uses_names(node: ast.AST) -> bool:
-    """Whether a part of a program finds all that it uses by names that stand in its source."""
-    return _names(node)[1]
-
-
 def _looks_up(call: ast.Call, own: frozenset[str]) -> bool:
     """Whether a call finds something by a name that is made in the run."""
     if isinstance(call.func, ast.Attribute):
@@ -217,7 +212,7 @@ def _own_lookups(scripts: Sequence[Script]) -> frozenset[str]:
     return frozenset(name for _, name in called) - {name for script, name in called if name not in defined[script]}
 
 
-def libraries_of(scripts: Sequence[Script]) -> frozenset[str]:
+def _libraries(scripts: Sequence[Script]) -> frozenset[str]:
     """The names that stand for libraries, or for parts of them, in all files of a program."""
     files = {part for script in scripts for part in (script.path.stem, script.path.parent.name)}
     named = [each for script in scripts for each in script.imported.items()]
@@ -244,12 +239,12 @@ def run_alone(scripts: Sequence[Script], script: Script) -> frozenset[ast.AST]:
     """
     if script is scripts[0]:
         return frozenset()
-    reached = run_in_program(tuple(scripts))
+    reached = _run_in_program(tuple(scripts))
     return frozenset(node for node in script.tree.body if isinstance(node, _FUNCTIONS) and node not in reached)
 
 
 @lru_cache(maxsize=4)  # asked for each file of a program
-def run_in_program(scripts: tuple[Script, ...]) -> frozenset[ast.AST]:
+def _run_in_program(scripts: tuple[Script, ...]) -> frozenset[ast.AST]:
     """What runs when files are imported, and the definitions at their top level that this and the first file come to.
 
     A file that another one takes whole, or in which something is looked up by a name that is made in the run

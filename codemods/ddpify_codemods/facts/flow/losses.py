@@ -56,6 +56,8 @@ class Losses(WeighedCalls):
         last = bases[0].rpartition(".")[2] if len(bases) == 1 and bases[0].startswith("torch.nn.") else ""
         if told or not plain or last not in LOSS_CLASSES - WEIGHTED or cls not in frame.script.ancestors(node):
             return None
+        if any("reduction" in each.text for each in self.scripts):
+            return None  # it may be set later, in whatever way
         return self.loss(last, node, of_each_sample(last, given), "mean", frame)
 
     def weighed_loss(self, node: ast.Call, made: ast.Call, given: list[Value], reduction: str, frame: Frame) -> Value:
