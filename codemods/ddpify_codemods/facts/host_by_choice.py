@@ -192,6 +192,8 @@ def _value(script: Script, node: ast.expr, depth: int) -> float | None:
     if isinstance(node, ast.Call):
         counts = script.qualified(node.func) == "torch.cuda.device_count"
         return 1 if counts or (asks_for_accelerator(script, node) and "mps" not in ast.unparse(node)) else None
+    if isinstance(node, ast.Attribute) and node.attr == "is_cuda":
+        return 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         inner = _value(script, node.operand, depth)
         return None if inner is None else not inner
@@ -199,6 +201,8 @@ def _value(script: Script, node: ast.expr, depth: int) -> float | None:
         return _of_several(node, [_value(script, each, depth) for each in node.values])
     if isinstance(node, ast.Compare):
         return _compared(script, node, depth)
+    if isinstance(node, ast.IfExp) and (test := _value(script, node.test, depth)) is not None:
+        return _value(script, node.body if test else node.orelse, depth)
     found = {_value(script, each, depth - 1) for each in _values(script, node)} if depth else set()
     return found.pop() if len(found) == 1 else None
 

@@ -47,7 +47,8 @@ def _places(script: Script) -> Iterator[ast.expr]:
     for call in script.find(ast.Call):
         if call.args and (_is_move(call) or script.qualified(call.func) == "torch.device"):
             yield call.args[0]
-        yield from (word.value for word in call.keywords if word.arg in ("device", "map_location"))
+        if _is_move(call) or script.qualified(call.func).startswith("torch."):
+            yield from (word.value for word in call.keywords if word.arg == "device")
 
 
 def _is_move(call: ast.Call) -> bool:
@@ -62,9 +63,26 @@ def _uses_as_number(script: Script, holders: set[str]) -> Iterator[ast.expr]:
         around = script.parents[node]
         ordered = isinstance(around, ast.Compare) and any(isinstance(each, _ORDERS) for each in around.ops)
         equals = isinstance(around, ast.Compare) and any(map(_is_number, (around.left, *around.comparators)))
-        counts = isinstance(around, ast.BinOp) and not isinstance(around.left, ast.Constant)
-        if ordered or equals or counts or (isinstance(around, ast.Subscript) and around.slice is node):
+        counts = isinstance(around, ast.BinOp) and ("%d" in ast.unparse(around.left) or not _is_text(around.left))
+        looks_up = isinstance(around, ast.Subscript) and around.slice is node
+        if ordered or equals or counts or looks_up or _takes_number(around):
             yield node
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _takes_number(node: ast.AST) -> bool:
+    """Whether what stands in a node is a number there: `range(device)`, `f"{device:d}"`, `"%d %s" % (device, name)`."""
+    if isinstance(node, ast.Call):
+        of_text = (
+            isinstance(node.func, ast.Attribute) and node.func.attr == "format" and ":d}" in ast.unparse(node.func)
+        )
+        return of_text or last_name(node.func) in ("int", "range", "isinstance", "set_device")
+    if isinstance(node, ast.FormattedValue):
+        return node.format_spec is not None and ast.unparse(node.format_spec).rstrip("'\"").endswith("d")
+    return isinstance(node, ast.Tuple)
 
 
 def _is_number(node: ast.expr) -> bool:

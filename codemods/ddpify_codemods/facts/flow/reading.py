@@ -10,6 +10,7 @@ from dataclasses import replace
 from ..called_modules import last_name
 from ..effects import effects
 from ..meters import is_made
+from ..script import Script
 from .after_loops import is_of_last_turn, needs_a_turn
 from .extended import of_samples
 from .frames import AfterLoop, Frame, Problem, Reduction, ancestors, outermost_call
@@ -174,8 +175,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
 
         gathers: what holds each sample will do as well, of all ranks.
         """
-        around = frame.script.parents.get(node)
-        if isinstance(around, ast.keyword) and around.arg == "out" and value.is_local:
+        if value.is_local and _is_written_to(frame.script, node):
             self.problem(frame, node, "what is computed of all ranks would be written into a copy here")
             return
         self.found.unsized |= {node} if holds_unsized(value) else set()
@@ -486,3 +486,10 @@ def _are_numbers(value: Value) -> bool:
 def makes_numbers(node: ast.expr) -> bool:
     """Whether something is made of a tensor, and no list of texts: `y.numpy()`."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", "tolist")
+
+
+def _is_written_to(script: Script, node: ast.expr) -> bool:
+    """Whether a function of a library writes what it computes into what it is given: `torch.sub(x, y, out=x)`."""
+    word = script.parents.get(node)
+    call = script.parents[word] if isinstance(word, ast.keyword) and word.arg == "out" else None
+    return isinstance(call, ast.Call) and script.qualified(call.func).startswith(("torch.", "numpy."))

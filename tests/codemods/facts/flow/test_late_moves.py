@@ -86,7 +86,7 @@ def test_what_is_saved_is_moved_in_place_of_the_model(move: str) -> None:
         f"{MADE}{EPOCHS}    torch.save(copy.deepcopy(model).cpu().state_dict(), 'model.pt')\n",
         f"{MADE}{EPOCHS}    torch.save({SAVED}, 'model.pt')\n",
         f"{MADE}{EPOCHS}    print(model.weight.data.cpu().numpy(), model.bias.cpu())\n    w = model.weight.double()\n",
-        f"{MADE}model.scale = nn.Parameter(torch.ones(1))\n{EPOCHS}    print(model.scale.cpu())\n",
+        f"{MADE}model.scale = torch.ones(1)\n{EPOCHS}    print(model.scale.cpu())\n",
         f"{MADE}{EPOCHS}    if epoch > 1:\n        model.cpu()\n        break\n",
         f"{MADE.replace(').to', ').double().to')}{EPOCHS}    model.double()\n".replace("x.to(device)", "x.double()"),
         "def run():\n    MADE    EPOCHS    return model.cpu()\n\n\nprint(run(), run())\n".replace(
