@@ -25,7 +25,7 @@ from .models_of_optimizers import (
     given_models,
     kept_by_object,
 )
-from .moved_models import changes_type, is_moved, moved_behind
+from .moved_models import changes_tensors, changes_type, is_moved, moved_behind, moves
 from .penalties import penalizes
 from .program import Program
 from .scopes import FUNCTIONS, binder_of
@@ -117,8 +117,11 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
         wrapped.side = "after" if True in sides else "before"
         named = {base.code}.union(*(by.moved_as for _, by, _ in ones))
         for place_, code in itertools.product(at, sorted(named)):
-            behind = moved_behind(program, script, place_, code)
-            wrapped.is_moved_later |= any(map(is_move, behind)) or not is_moved(program, script, place_, base, made)
+            above = {*ast.walk(place_)} if wrapped.side == "after" else set()
+            behind = [each for each in moved_behind(program, script, place_, code) if each not in above]
+            moved = bool(above) and moves(program, script, place_, base.code)
+            moved = moved or is_moved(program, script, place_, base, made)
+            wrapped.is_moved_later |= any(map(is_move, behind)) or not moved
             result.problems += [Problem(script, each, _OTHER_TYPE) for each in behind if changes_type(each)]
         result.models.append(wrapped)
     result.models.sort(key=lambda each: (each.at[0].lineno, each.bases[0].node.lineno, each.bases[0].node.col_offset))
@@ -152,9 +155,23 @@ def _is_trained_from(result: Wrapping, model: Wrapped, at: ast.stmt) -> bool:
 def _places(program: Program, script: Script, optimizer: Optimizer, base: Base) -> list[ast.stmt]:
     """The statements before which a model is wrapped, or the one behind which it is."""
     if optimizer.given_by and isinstance(optimizer.call, ast.stmt):
-        return [optimizer.call]
+        return [_behind_moves(script, optimizer.call, base.code)]
     calls = seen_from(program, script, optimizer.call, base)
     return [moved_on(program, script, place(program, script, call, base), base) for call in calls]
+
+
+def _behind_moves(script: Script, at: ast.stmt, code: str) -> ast.stmt:
+    """The statement that takes a model, or the last of those right behind it that do no more than move it."""
+    block = script.block(at)
+    for each in block[block.index(at) + 1 :]:
+        value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
+        targets = each.targets if isinstance(each, ast.Assign) else []
+        if not (isinstance(value, ast.Call) and is_move(value) and changes_tensors(value, code)):
+            break
+        if any(ast.unparse(target) != code for target in targets):
+            break
+        at = each
+    return at
 
 
 def _unfound(program: Program) -> str:

@@ -60,7 +60,8 @@ def indented(code: str) -> str:
     ("source", "behind"),
     [
         (CALL + FIT, ["model, optimizer = create()"]),
-        (CALL + "model = model.to(torch.device('cuda'))\n" + FIT, ["model, optimizer = create()"]),
+        (CALL + "model = model.to(torch.device('cuda'))\n" + FIT, ["model = model.to(torch.device('cuda'))"]),
+        (CALL + "print(1)\nmodel = model.to(torch.device('cuda'))\n" + FIT, [CALL.strip()]),
         (CALL + "for epoch in range(2):\n    model = model.train()\n    fit(model, optimizer)\n", [CALL.strip()]),
         (SETUP + "sgd, model = setup()\nfit(model, sgd)\n", ["sgd, model = setup()"]),
         (f"for width in (3, 4):\n{indented(CALL + FIT)}", [CALL.strip()]),
