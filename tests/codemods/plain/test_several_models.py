@@ -160,16 +160,17 @@ def test_a_model_of_which_nothing_is_trained_is_not_wrapped() -> None:
     assert code.count("= DistributedDataParallel(") == 1
 
 
-@pytest.mark.parametrize(
-    "models",
-    [
-        "core = nn.Linear(8, 8)\n"
-        "first, model = nn.Sequential(nn.Linear(4, 8), core), nn.Sequential(core, nn.Linear(8, 3))\n",
-        "nets = [nn.Linear(4, 8), nn.Linear(8, 3)]\nfirst, model = nets[0], nets[1]\n",
-    ],
-)
-def test_models_that_cannot_be_kept_apart_are_refused(models: str) -> None:
+def test_models_that_share_layers_are_refused() -> None:
+    models = "core = nn.Linear(8, 8)\n"
+    models += "first, model = nn.Sequential(nn.Linear(4, 8), core), nn.Sequential(core, nn.Linear(8, 3))\n"
     assert refusals(plain(TWO.replace("first = nn.Linear(4, 8)\n", models)))
+
+
+def test_models_of_a_list_that_have_names_of_their_own() -> None:
+    models = "nets = [nn.Linear(4, 8), nn.Linear(8, 3)]\nfirst, model = nets[0], nets[1]\n"
+    code = plain(TWO.replace("first = nn.Linear(4, 8)\n", models)).code
+    assert f"{models}ddp_first = DistributedDataParallel(first)\nddp_model = DistributedDataParallel(model)\n" in code
+    assert "F.cross_entropy(ddp_model(ddp_first(x)), y)" in code
 
 
 def test_batches_of_an_untrained_loader_may_be_taken_one_by_one() -> None:
