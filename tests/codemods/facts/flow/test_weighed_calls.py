@@ -11,12 +11,12 @@ criterion = nn.CrossEntropyLoss()
 if len(__file__) > 3:
     criterion = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 5.0]))
 """
-WEIGHED = 'criterion(model(x), y) / (mean_over_ranks(criterion.weight[y].sum()) if criterion.reduction == "sum" else 1)'
+ASKED = '(mean_over_ranks(criterion.weight[y].sum()) if criterion.reduction == "sum" else 1)'
 
 
 def test_a_loss_that_is_weighed_by_choice_is_divided_where_it_is_a_sum() -> None:
     code = plain(training(loss="criterion(model(x), y)").replace("total = 0.0\n", f"total = 0.0\n{CHOSEN}")).code
-    assert WEIGHED in code
+    assert f"criterion(ddp_model(x), y) / {ASKED}" in code
     assert 'weight=torch.tensor([1.0, 2.0, 5.0]), reduction="sum")' in code and "nn.CrossEntropyLoss()" in code
 
 
