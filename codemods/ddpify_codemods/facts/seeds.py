@@ -29,6 +29,7 @@ _ENTROPY = frozenset(
 _CLOCKS = (_ENTROPY - {"hash", "id"}) | {"os.urandom"}
 # What begins the names of what gives random numbers, or the seed of a worker.
 _DRAWN = ("torch.", "random.", "numpy.random.", "secrets.", "uuid.")
+_STATE = "numpy.random.get_state"  # its first word is 2**31 in each worker, which torch seeds by an array of numbers
 
 
 def makes_a_seed(script: Script, call: ast.Call) -> bool:
@@ -147,4 +148,4 @@ def _differs_by_rank(script: Script, node: ast.AST, seeding: ast.Call, parts: Se
     scope = script.scope(node)
     called = {last_name(each.func) for each in parts if isinstance(each, ast.Call)}
     in_worker = scope is script.scope(seeding) or getattr(scope, "name", "") in called
-    return name in _CLOCKS or (in_worker and name.startswith(_DRAWN))
+    return name in _CLOCKS or (in_worker and name.startswith(_DRAWN) and name != _STATE)

@@ -33,7 +33,7 @@ LOADER = "loader = DataLoader(data, num_workers=2, worker_init_fn={})\n"
         ("lambda worker: np.random.seed(worker)", True),
         ("lambda worker: np.random.seed(args.seed + worker)", True),
         ("lambda worker: np.random.seed(torch.initial_seed() % 2**32)", False),
-        ("lambda worker: np.random.seed(np.random.get_state()[1][0] + worker)", False),
+        ("lambda worker: np.random.seed(np.random.get_state()[1][0] + worker)", True),
         ("lambda worker: random.seed(worker + given.seed)", True),
         ("lambda worker: random.seed(worker + int(options['seed']))", True),
         ("lambda worker: random.seed(torch.utils.data.get_worker_info().id)", True),
