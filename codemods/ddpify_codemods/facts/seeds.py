@@ -128,12 +128,25 @@ def _worker_functions(script: Script) -> tuple[ast.expr, ...]:
 def fixed_worker_seeds(script: Script) -> Iterator[ast.Call]:
     """The calls that seed the workers of a loader with what every rank has, and not with a number of torch's (S2)."""
     for call in script.find(ast.Call):
-        if script.qualified(call.func) in _SEEDS and call.args and seeds_worker(script, call):
+        if call.args and _seeds(script, call) and seeds_worker(script, call):
             named = [node for node in ast.walk(call.args[0]) if isinstance(node, ast.Name | ast.Call)]
             made = [call.args[0], *(each for name in named for each in origins(script, name))]
             parts = [node for each in made for node in ast.walk(each)]
             if not any(_differs_by_rank(script, node, call, parts) for node in parts):
                 yield call
+
+
+def _seeds(script: Script, call: ast.Call) -> bool:
+    """Whether a call seeds a generator with its first argument: by itself, or as a function of the file does."""
+    if script.qualified(call.func) in _SEEDS:
+        return True
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    for function in script.tree.body if name else ():
+        if isinstance(function, ast.FunctionDef) and function.name == name and function.args.args:
+            inner = (each for each in ast.walk(function) if isinstance(each, ast.Call) and each.args)
+            given = [each.args[0] for each in inner if script.qualified(each.func) in _SEEDS]
+            return any(isinstance(each, ast.Name) and each.id == function.args.args[0].arg for each in given)
+    return False
 
 
 def _differs_by_rank(script: Script, node: ast.AST, seeding: ast.Call, parts: Sequence[ast.AST]) -> bool:

@@ -33,6 +33,9 @@ LOADER = "loader = DataLoader(data, num_workers=2, worker_init_fn={})\n"
         ("lambda worker: np.random.seed(worker)", True),
         ("lambda worker: np.random.seed(args.seed + worker)", True),
         ("lambda worker: np.random.seed(torch.initial_seed() % 2**32)", False),
+        ("lambda worker: set_seed(args.seed + worker)", True),
+        ("lambda worker: set_seed(torch.initial_seed() % 2**32)", False),
+        ("lambda worker: print(args.seed + worker)", False),
         ("lambda worker: np.random.seed(np.random.get_state()[1][0] + worker)", True),
         ("lambda worker: random.seed(worker + given.seed)", True),
         ("lambda worker: random.seed(worker + int(options['seed']))", True),
@@ -52,6 +55,7 @@ def test_a_number_of_its_own_that_seeds_workers(function: str, fixed: bool) -> N
     by_torch += "def of_torch():\n    return torch.initial_seed()\n"
     by_torch += "def init_by_function(worker):\n    random.seed(of_torch() + worker)\n"
     by_torch += "drawn = random.randint(0, 9)\ndef init_by_drawn_number(worker):\n    random.seed(drawn + worker)\n"
+    by_torch += "def set_seed(seed):\n    random.seed(seed)\n    np.random.seed(seed)\n"
     by_torch += "given = parser.parse_args()\noptions = yaml.safe_load(open('a'))\n"
     script = script_of(WORKER + defined + by_torch + "np.random.seed(3)\n" + LOADER.format(function))
     assert bool([*fixed_worker_seeds(script)]) is fixed
