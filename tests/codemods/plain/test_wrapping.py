@@ -698,6 +698,20 @@ def test_a_model_that_gets_another_value_behind_its_optimizer_is_not_the_one_tha
     assert not refusals(plain(training().replace("for epoch", "model = model.train()\nfor epoch", 1)))
 
 
+@pytest.mark.parametrize(
+    ("line", "is_same"),
+    [
+        ("model = nn.Sequential(model, nn.Softplus())", False),
+        ("class Scaled(nn.Sequential): pass\nmodel = Scaled(model)", False),
+        ("model = nn.DataParallel(model)", True),
+    ],
+)
+def test_a_network_around_the_one_whose_optimizer_was_made_is_another_one(line: str, is_same: bool) -> None:
+    """The wrapper has the inner one, and would be called in place of the outer one."""
+    found = refusals(plain(training().replace("for epoch", f"{line}\nfor epoch", 1)))
+    assert bool(found) is not is_same
+
+
 def test_a_model_that_its_loop_moves_is_wrapped_where_it_will_be() -> None:
     source = training().replace("optimizer.zero_grad()", "model.cuda()\n        optimizer.zero_grad()", 1)
     assert 'ddp_model = DistributedDataParallel(model.to("cuda"))' in plain(source, "cuda").code

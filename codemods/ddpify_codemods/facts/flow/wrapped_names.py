@@ -158,7 +158,7 @@ def _bound_again(program: Program, script: Script, node: ast.expr, model: Wrappe
         value = statement.value if isinstance(statement, ast.Assign) else None
         in_turn = isinstance(statement, ast.For) and other in ast.walk(statement.target)  # `for model in models:`
         kept = value is None or any(isinstance(each, ast.Name) and each.id == node.id for each in ast.walk(value))
-        if kept and not in_turn:
+        if kept and not in_turn and not (isinstance(value, ast.Call) and _makes_another(program, script, value)):
             continue
         entered = any(isinstance(each, ast.For | ast.While) for each in script.ancestors(other))
         before = not entered and bool(made) and all(statement.lineno < call.lineno for call in made)
@@ -166,6 +166,16 @@ def _bound_again(program: Program, script: Script, node: ast.expr, model: Wrappe
         if not before and not (behind_both and any(in_other_branch(script, statement, call) for call in made)):
             return statement
     return None
+
+
+def _makes_another(program: Program, script: Script, call: ast.Call) -> bool:
+    """Whether a call makes a network, which may have another one as a part: `nn.Sequential(model, nn.Tanh())`."""
+    name = script.qualified(call.func)
+    last = name.rpartition(".")[2]
+    if name.startswith("torch.nn."):
+        return last[:1].isupper() and last not in ("DataParallel", "DistributedDataParallel")
+    named = isinstance(call.func, ast.Name)
+    return named and any(node.name == last for each in program.scripts for node in each.find(ast.ClassDef))
 
 
 def _stores_between(script: Script, node: ast.Name, base: Base) -> Iterator[ast.Name]:
