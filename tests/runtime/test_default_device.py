@@ -22,7 +22,7 @@ from tests.runtime.processes import run
 
 RUNTIME = Path(ddpify_runtime.__file__).parent
 # Drawn as torch's own loaders and samplers draw them.
-AS_TORCH = {("data_loader.py", "_seed"), ("sampler.py", "_order")}
+AS_TORCH = {("data_loader.py", "seed"), ("sampler.py", "_order")}
 
 
 def made_without_device(tree: ast.Module) -> Iterator[tuple[str, int]]:

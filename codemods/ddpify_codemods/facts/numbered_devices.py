@@ -58,14 +58,14 @@ def _is_move(call: ast.Call) -> bool:
 def _uses_as_number(script: Script, holders: set[str]) -> Iterator[ast.expr]:
     """Where one of some names has to be a number: `device >= 0`, `names[device]`, `device + 1`."""
     for node in script.find(ast.Name, ast.Attribute):
-        if not isinstance(node.ctx, ast.Load) or dotted(node) not in holders:
+        if not isinstance(node.ctx, ast.Load) or dotted(node) not in holders - {""}:
             continue
         around = script.parents[node]
         ordered = isinstance(around, ast.Compare) and any(isinstance(each, _ORDERS) for each in around.ops)
         equals = isinstance(around, ast.Compare) and any(map(_is_number, (around.left, *around.comparators)))
         counts = isinstance(around, ast.BinOp) and ("%d" in ast.unparse(around.left) or not _is_text(around.left))
         looks_up = isinstance(around, ast.Subscript) and around.slice is node
-        if ordered or equals or counts or looks_up or _takes_number(around):
+        if ordered or equals or counts or looks_up or _takes_number(script, around, node):
             yield node
 
 
@@ -73,16 +73,15 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _takes_number(node: ast.AST) -> bool:
-    """Whether what stands in a node is a number there: `range(device)`, `f"{device:d}"`, `"%d %s" % (device, name)`."""
-    if isinstance(node, ast.Call):
-        of_text = (
-            isinstance(node.func, ast.Attribute) and node.func.attr == "format" and ":d}" in ast.unparse(node.func)
-        )
-        return of_text or last_name(node.func) in ("int", "range", "isinstance", "set_device")
-    if isinstance(node, ast.FormattedValue):
-        return node.format_spec is not None and ast.unparse(node.format_spec).rstrip("'\"").endswith("d")
-    return isinstance(node, ast.Tuple)
+def _takes_number(script: Script, around: ast.AST, node: ast.expr) -> bool:
+    """Whether what is in a node is a number there: `range(device)`, `f"{device:d}"`, `"%d %s" % (device, name)`."""
+    if isinstance(around, ast.Call) and node in around.args:
+        name = last_name(around.func)
+        return name in ("int", "range", "isinstance") or (name == "format" and ":d}" in ast.unparse(around.func))
+    if isinstance(around, ast.FormattedValue):
+        return around.format_spec is not None and ast.unparse(around.format_spec).rstrip("'\"").endswith("d")
+    parent = script.parents[around] if isinstance(around, ast.Tuple) else None
+    return isinstance(parent, ast.BinOp) and "%d" in ast.unparse(parent.left)
 
 
 def _is_number(node: ast.expr) -> bool:

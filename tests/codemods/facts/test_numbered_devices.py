@@ -24,6 +24,8 @@ from tests.codemods.checks import script_of
         ("device = 'cuda'\nmodel.to(device)\ncount = 0", []),
         ("device = torch.device(0)\nmodel.to(device)", []),
         ("count = 1 if args.cuda else 2\nprint(count)", []),
+        ("number = 0\nopen_camera(device=number)\nx.to('cpu')", []),
+        ("device = torch.device(0 if cuda else 'cpu')\nmodel.to(device)\nx = (a == b).int().sum()", ["0"]),
     ],
 )
 def test_numbers_that_are_devices(lines: str, numbers: list[str]) -> None:
@@ -31,13 +33,19 @@ def test_numbers_that_are_devices(lines: str, numbers: list[str]) -> None:
     assert [ast.unparse(each) for each in found] == numbers and not any(found.values())
 
 
-@pytest.mark.parametrize("use", ["if device >= 0:\n    pass", "names[device]", "device + 1", "device == -1"])
+@pytest.mark.parametrize(
+    "use",
+    ["if device >= 0:\n    pass", "names[device]", "device + 1", "device == -1", "print('GPU %d' % device)"]
+    + ["print('%d of %s' % (device, name))", "print(f'{device:d}')", "print('{:d}'.format(device))", "range(device)"],
+)
 def test_what_has_to_stay_a_number(use: str) -> None:
     (used,) = numbered_devices(script_of(f"device = 0\nmodel.to(device)\n{use}")).values()
     assert used is not None and ast.unparse(used) == "device"
 
 
-@pytest.mark.parametrize("use", ["device == 'cpu'", "print('on %s' % device)", "f'cuda:{device}'"])
+@pytest.mark.parametrize(
+    "use", ["device == 'cpu'", "print('on %s' % device)", "f'cuda:{device}'", "show(device, (y == z).int().sum())"]
+)
 def test_what_takes_a_name_too(use: str) -> None:
     assert [*numbered_devices(script_of(f"device = 0\nmodel.to(device)\n{use}")).values()] == [None]
 
