@@ -35,8 +35,17 @@ def test_numbers_that_are_devices(lines: str, numbers: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "use",
-    ["if device >= 0:\n    pass", "names[device]", "device + 1", "device == -1", "print('GPU %d' % device)"]
-    + ["print('%d of %s' % (device, name))", "print(f'{device:d}')", "print('{:d}'.format(device))", "range(device)"],
+    [
+        "if device >= 0:\n    pass",
+        "names[device]",
+        "device + 1",
+        "device == -1",
+        "print('GPU %d' % device)",
+        "print('%d of %s' % (device, name))",
+        "print(f'{device:d}')",
+        "print('{:d}'.format(device))",
+        "range(device)",
+    ],
 )
 def test_what_has_to_stay_a_number(use: str) -> None:
     (used,) = numbered_devices(script_of(f"device = 0\nmodel.to(device)\n{use}")).values()
