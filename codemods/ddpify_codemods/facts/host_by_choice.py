@@ -156,9 +156,15 @@ def _is_moved_by_choice(script: Script) -> bool:
         moves = isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not call.args
         if moves and not script.qualified(call.func).startswith("torch.") and not _never_runs(script, call):
             around = (each for each in script.ancestors(call) if isinstance(each, ast.If | ast.IfExp))
-            if any(_is_switch(script, each.test) for each in around):
+            if any(_is_switch(script, each.test) for each in around) and not _is_in_network(script, call):
                 return True
     return False
+
+
+def _is_in_network(script: Script, call: ast.Call) -> bool:
+    """Whether a network, or a loss, moves what it computes with."""
+    classes = (each for each in script.ancestors(call) if isinstance(each, ast.ClassDef))
+    return any(script.qualified(base) == "torch.nn.Module" for each in classes for base in each.bases)
 
 
 def _is_switch(script: Script, test: ast.expr) -> bool:
