@@ -432,3 +432,78 @@ def test_pictures_are_shown_whole_of_batches_that_are_loaded_in_parts(monkeypatc
             torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-7)
     assert [len(of_rank) for _, of_rank, _ in ranks] == [len(shown), 0]
     assert sum(loaded for *_, loaded in ranks) == 2 * 8 + 27  # the first batch is looked at whole, by both
+
+
+OF_A_TEMPLATE = """\
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+from torch.utils.data.dataloader import default_collate
+from torch.utils.data.sampler import SubsetRandomSampler
+
+
+class Numbers(Dataset):
+    def __init__(self):
+        self.loaded = 0
+
+    def __len__(self):
+        return 60
+
+    def __getitem__(self, index):
+        self.loaded += 1
+        return torch.full((4,), index / 60), torch.tensor([index / 30])
+
+
+class BaseDataLoader(DataLoader):
+    def __init__(self, dataset, batch_size, split, collate_fn=default_collate):
+        self._labels = self._size = len(dataset)
+        order = np.random.permutation(len(dataset))
+        self.sampler, self.valid_sampler = map(SubsetRandomSampler, (order[split:], order[:split]))
+        self.init_kwargs = {"dataset": dataset, "batch_size": batch_size, "collate_fn": collate_fn}
+        super().__init__(sampler=self.sampler, **self.init_kwargs)
+
+    def split_validation(self):
+        return DataLoader(sampler=self.valid_sampler, **self.init_kwargs)
+
+
+class NumbersLoader(BaseDataLoader):
+    def __iter__(self):
+        for x, y in super().__iter__():
+            yield x * 2, y
+
+
+np.random.seed(0)
+torch.manual_seed(0)
+data = Numbers()
+loader = NumbersLoader(data, 8, 12)
+valid = loader.split_validation()
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+trained = []
+for epoch in range(4):
+    for x, y in loader:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        total = sum(torch.nn.functional.mse_loss(model(x), y).item() for x, y in valid)
+    trained.append(torch.tensor(total))
+trained += [p.detach() for p in model.parameters()]
+"""
+
+
+def trained_with_what_was_loaded(code: str) -> tuple[list[torch.Tensor], int]:
+    variables: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, "train.py", "exec"), variables)
+    return [torch.as_tensor(each).clone() for each in variables["trained"]], variables["data"].loaded
+
+
+def test_a_loader_of_a_class_of_the_script_s_own_loads_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DDPIFY_RANDOM", "")
+    [result] = convert({Path("train.py"): OF_A_TEMPLATE}, "cpu").values()
+    assert not result.findings
+    [(alone, everything)] = processes.run(1, trained_with_what_was_loaded, OF_A_TEMPLATE)
+    for found, loaded in processes.run(2, trained_with_what_was_loaded, result.code):
+        torch.testing.assert_close(found, alone)
+        assert loaded < 0.7 * everything  # the first batches are loaded whole
