@@ -3913,3 +3913,32 @@ for epoch in range(2):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_figures_of_what_dropout_has_drawn(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("def evaluate(")[0] + FIGURES, ranks, tmp_path)
+
+
+BY_NAME = """\
+import os
+
+
+def prepare(kind, frozen=True):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 8))
+    if frozen:
+        for parameter in model.parameters():
+            parameter.requires_grad = False
+    if "wide" in kind:
+        model[2] = torch.nn.Linear(8, 3)
+    elif "narrow" in kind:
+        model[2] = torch.nn.Sequential(torch.nn.Linear(8, 2), torch.nn.Linear(2, 3))
+    return model, torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+model, optimizer = prepare(os.environ.get("KIND", "wide"))
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+for epoch in range(3):
+    train(model, optimizer, loader)
+    evaluate(model, DataLoader(test_set, batch_size=12))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_frozen_model_gets_the_head_that_a_name_chooses(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("model = ")[0] + BY_NAME, ranks, tmp_path)

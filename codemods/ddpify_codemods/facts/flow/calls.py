@@ -52,6 +52,7 @@ from .values import (
     entries,
     is_network,
     join,
+    libraries_of,
     made_of,
     of,
     root_of,
@@ -205,10 +206,8 @@ class Calls(CallArguments):
     def is_of_library(self, called: ast.expr, frame: Frame) -> bool:
         """Whether what is called is one of those that a library has, `models.__dict__[name]`, not the program's own."""
         table = table_of(called)
-        found = self.value(table, frame) if table is not None else SAME
-        names = {thing.name for thing in found.things if isinstance(thing, Library)}
-        others = len(names) != len(found.things) or any(f"{name}.".startswith("torch.") for name in names)
-        return bool(names) and not others and all(is_only_read(self.scripts, name) for name in names)
+        names = libraries_of(self.value(table, frame)) if table is not None else set()
+        return bool(names) and all(is_only_read(self.scripts, name) for name in names)
 
     def may_be_called(self, thing: Function | Class | Module, node: ast.Call) -> bool:
         """Whether a function, a class or a network may take what a call gives."""

@@ -60,6 +60,7 @@ from .values import (
     Value,
     entries,
     join,
+    libraries_of,
     made_of,
     of,
     root_of,
@@ -233,6 +234,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return replace(found, is_none=None) if any(each.is_none is not False for each in args[2:]) else found
         if by_name and (bases := [_BASES[each] for each in args[0].only(Library) if each in _BASES]):
             return of(bases[0])
+        if by_name and libraries_of(args[0]):
+            return SAME  # getattr(models, name), as models.__dict__[name] is
         self.changes_layers(name, args, keywords, node, frame)
         if name == "setattr" and len(node.args) == 3:
             if args[1].constant is None:

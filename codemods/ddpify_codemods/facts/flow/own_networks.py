@@ -67,7 +67,10 @@ def _only_makes(script: Script, node: ast.expr) -> bool:
 
 
 def table_of(called: ast.expr) -> ast.expr | None:
-    """What is looked into by a name: `models` of `models.__dict__[name]` and `vars(models)[name]`; None elsewhere."""
+    """What is looked into by a name: `models` of `getattr(models, name)`, `models.__dict__[name]` and
+    `vars(models)[name]`; None elsewhere."""
+    if isinstance(called, ast.Call) and isinstance(called.func, ast.Name) and called.func.id == "getattr":
+        return called.args[0] if len(called.args) == 2 else None
     table = called.value if isinstance(called, ast.Subscript) else None
     if isinstance(table, ast.Call) and isinstance(table.func, ast.Name) and table.func.id == "vars":
         return table.args[0] if len(table.args) == 1 else None

@@ -163,6 +163,9 @@ class Training(Expressions, LateMoves):
             if self.gradients.frozen.get(model, False) is not False or model in self.partly_frozen:
                 self.frozen_when_wrapped.add(model)
             self.once_frozen_when_wrapped |= {model} & self.once_frozen
+            if self.gradients.frozen.get(model, False) is None and self.trained == {model}:
+                # If all of it were, no gradient would come to anything, and the backward pass would raise
+                self.has_trained_parts(model)
 
     def belongs(self, part: Module, module: Module) -> None:
         """A module is a part of another one."""

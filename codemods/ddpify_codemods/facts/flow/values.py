@@ -361,6 +361,13 @@ ZERO = Value(zero=True)
 NOTHING = Value(zero=True, is_none=True)  # what a function gives back that gives nothing back
 
 
+def libraries_of(value: Value) -> set[str]:
+    """The names of the libraries that a value is, if it is nothing else and they are not torch's own."""
+    names = {thing.name for thing in value.things if isinstance(thing, Library)}
+    others = len(names) != len(value.things) or any(f"{name}.".startswith("torch.") for name in names)
+    return set() if others else names
+
+
 def of(thing: Thing) -> Value:
     """The value that is one thing."""
     return Value(things=frozenset({thing}))

@@ -101,7 +101,10 @@ def test_a_function_that_is_only_wrapped_is_in_no_registry(decorator: str) -> No
 TABLE = "import sys\nimport zoo\n"
 
 
-@pytest.mark.parametrize("made", ["zoo.__dict__[sys.argv[1]](3)", "vars(zoo)[sys.argv[1]](3)"])
+CHOSEN = ("zoo.__dict__[sys.argv[1]]()", "vars(zoo)[sys.argv[1]]()", "getattr(zoo, sys.argv[1])()")
+
+
+@pytest.mark.parametrize("made", CHOSEN)
 @pytest.mark.parametrize(
     "looks",
     [
@@ -144,7 +147,7 @@ def test_what_a_library_has_is_none_of_the_programs_own(made: str, looks: str) -
 )
 def test_a_program_may_put_its_own_network_in_a_library(puts: str) -> None:
     nets = NETS.replace("return {}", f"return {COUPLED}")
-    for made in ("zoo.__dict__[sys.argv[1]]()", "vars(zoo)[sys.argv[1]]()"):
+    for made in CHOSEN:
         program = HEAD + TABLE + nets + puts + TRAINS.format(made)
         assert "DistributedDataParallel" not in plain(program)
         assert "DistributedDataParallel" not in plain(program.replace("import zoo", "import zoo.models as zoo"))
@@ -152,6 +155,14 @@ def test_a_program_may_put_its_own_network_in_a_library(puts: str) -> None:
 
 def test_what_is_chosen_of_torch_or_of_the_program_is_not_one_of_a_library() -> None:
     nets = NETS.replace("return {}", f"return {COUPLED}")
-    for made in ("nn.__dict__[sys.argv[1]](4, 3)", "table.__dict__[sys.argv[1]]()", "globals()[sys.argv[1]](3)"):
+    ways = ("nn.__dict__[sys.argv[1]](4, 3)", "table.__dict__[sys.argv[1]]()", "globals()[sys.argv[1]](3)")
+    for made in (*ways, "getattr(nn, sys.argv[1])(4, 3)", "getattr(table, sys.argv[1])()"):
         table = "\nclass Table:\n    pass\n\n\ntable = Table()\ntable.B = B\n"
         assert "DistributedDataParallel" not in plain(HEAD + TABLE + nets + table + TRAINS.format(made))
+
+
+def test_a_network_that_is_chosen_of_a_library_without_others() -> None:
+    program = HEAD + TABLE + TRAINS
+    for made in (*CHOSEN, "getattr(zoo.models, sys.argv[1])(pretrained=True)"):
+        assert "ddp_model(x)" in plain(program.format(made))
+    assert "DistributedDataParallel" not in plain(program.format("getattr(nn, sys.argv[1])(4, 3)"))

@@ -159,3 +159,34 @@ def test_a_factor_of_the_learning_rate_that_is_a_loss_is_the_mean_of_all_ranks()
     found = followed(TRAINING + step)
     (reductions,) = found.found.reductions.values()
     assert {each.kind for each in reductions} == {"mean"} and not found.problems
+
+
+FROZEN = """\
+import sys
+model, other = nn.Linear(4, 3), nn.Linear(4, 3)
+for p in model.parameters():
+    p.requires_grad = False
+if "resnet" in sys.argv[1]:
+    model.fc = nn.Linear(4, 3)
+elif "vgg" in sys.argv[1]:
+    model.classifier = nn.Linear(4, 3)
+{made}
+for x, y in train_loader:
+    loss = F.cross_entropy({out}, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("trained", "out", "refused"),
+    [
+        ("model.parameters()", "model(x)", False),
+        ("[*model.parameters(), *other.parameters()]", "model(x) + other(x)", True),
+    ],
+)
+def test_a_frozen_model_that_may_get_a_head(trained: str, out: str, refused: bool) -> None:
+    """Without a head, one model alone trains nothing: its backward pass raises, in one process too."""
+    source = FROZEN.format(made=f"optimizer = torch.optim.SGD({trained}, lr=0.1)", out=out)
+    assert any("has frozen parameters here" in each for each in reasons(source)) is refused
