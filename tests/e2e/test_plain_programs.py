@@ -49,6 +49,18 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "the sum of a list of means beside a sum over samples": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    for x, y in loader:
+        out = model(x)
+        losses = {"ce": F.cross_entropy(out, y), "size": out.square().mean()}
+        loss = sum(losses.values()) + 0.3 * sum([out.abs().mean(), out.sigmoid().mean()]) + 1e-3 * out.abs().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item(), sum(each.item() for each in losses.values()))
+""",
     "a mean and a sum in the entries of one list": """\
 loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
 for epoch in range(2):

@@ -97,12 +97,18 @@ def _comes_with_it(script: Script, without: frozenset[ast.AST]) -> bool:
         name = script.qualified(node)
         if name in _OF_ANY_NAME:
             return True
-        if not name.startswith(LIBRARIES):
-            continue
+        if name == "eval" and any(_has_it(each) for each in script.imported.values()):
+            return True
         last, call = name.rpartition(".")[2], script.parents[node]
         if last in ("create_model", "load") and isinstance(call, ast.Call):
             named = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
             last = named[-1] if named else last
-        if not _HELPERS.search(name) and not any(map(_WITHOUT.match, (last, *name.split(".")[2:]))):
+        if _has_it(name, last):
             return True
     return False
+
+
+def _has_it(name: str, last: str = "") -> bool:
+    """Whether a name is that of a library's model with BatchNorm; last: the one that its function is given, if any."""
+    parts = (last or name.rpartition(".")[2], *name.split(".")[2:])
+    return name.startswith(LIBRARIES) and not _HELPERS.search(name) and not any(map(_WITHOUT.match, parts))

@@ -70,3 +70,43 @@ def test_a_pooling_to_one_value_ends_at_a_batch_of_one(size: str, loads: str, sa
     result = plain(source.replace("shuffle=True", f"shuffle=True{loads}", 1))
     said = [each.message for each in result.findings if "a pooling" in each.message]
     assert len(said) == bool(says) and says in "".join(said)
+
+
+LOOKED_UP = "from torchvision.models import {}\n"
+INSIDE = """\
+import somelib
+
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = {}
+        self.out = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.out(self.encoder(x))
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "made", "sent"),
+    [
+        ("import somelib\n", "somelib.Net(3)", True),
+        (INSIDE.format("somelib.Net(4)"), "Own()", True),
+        (INSIDE.format("nn.Sequential(nn.Linear(4, 4), somelib.Block(4))"), "Own()", True),
+        (INSIDE.format("nn.Linear(4, 4)"), "Own()", False),
+        ("import transformers\n", "transformers.BertModel(transformers.BertConfig())", False),
+        ("import sys\n" + LOOKED_UP.format("resnet18"), "eval(sys.argv[1])()", True),
+        ("import sys\n" + LOOKED_UP.format("resnet18") + INSIDE.format("eval(sys.argv[1])()"), "Own()", True),
+        ("import sys\n" + LOOKED_UP.format("vit_b_16") + INSIDE.format("eval(sys.argv[1])()"), "Own()", False),
+    ],
+)
+def test_models_whose_layers_are_not_seen(before: str, made: str, sent: bool) -> None:
+    """Each rank would evaluate with statistics of its own, and print a number that no saved model gives."""
+    source = training().replace(MODEL, f"{before}model = {made}\n", 1) + f"model.eval()\n{SHOWS}"
+    result = plain(source)
+    assert not refusals(result)
+    assert (SENDS in result.code) is sent
+    assert any("BatchNorm" in each.message for each in result.findings) is sent

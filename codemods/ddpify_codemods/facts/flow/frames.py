@@ -262,7 +262,8 @@ class FlowFacts:
     asked for, or what nn.DataParallel alone has; parallel_parts: where their parts or the names of these are.
     only_evaluated: the classes and calls
     whose networks are never trained, and only evaluated; without_buffers: the trained models that are seen to have
-    none; drawn_buffers: where networks register buffers that each rank draws. terms, calls: the operations by which
+    none; of_others: parts of these whose layers cannot be seen; drawn_buffers: where networks register buffers that
+    each rank draws. terms, calls: the operations by which
     losses are made that cannot be divided; calls_within: those in the
     functions that such a call runs; asked_whole: those of losses that read a number of their samples.
     joined: what these compute with, brought together from all ranks; given_of_all: the
@@ -371,6 +372,7 @@ class FlowFacts:
     parallel_parts: dict[ast.expr, Script] = field(default_factory=dict)
     only_evaluated: frozenset[ast.AST] = frozenset()
     without_buffers: set[ast.AST] = field(default_factory=set)
+    of_others: set[Module] = field(default_factory=set)
     drawn_buffers: dict[Module, Problem] = field(default_factory=dict)
     in_use: set[ast.Call] = field(default_factory=set)
     may_train: dict[ast.AST, dict[Loader, Problem]] = field(default_factory=dict)

@@ -437,7 +437,8 @@ class LibraryResults(UnseenLayers):
         if len(kinds) != 1 or not kinds <= {"mean", "sum", "size"} or args[1:]:
             return None
         kind = kinds.pop()
-        return made_of("sum" if kind == "size" else kind, inner, host=True)
+        host = name not in ("sum", "math.fsum") or all(entry.host for entry in inner)
+        return made_of("sum" if kind == "size" else kind, inner, host=host)
 
     def length(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         value = args[0] if args else SAME

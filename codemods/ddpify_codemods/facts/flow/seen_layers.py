@@ -46,6 +46,21 @@ def has_no_buffers(layers: Iterable[Module], scripts: Sequence[Script]) -> bool:
     return not makes and not any("Norm" in last and last not in _NORMS for last in map(_last, layers))
 
 
+def parts_seen(module: Module) -> set[Module]:
+    """A network and those of its parts that are seen."""
+    found: set[Module] = set()
+    waiting = [module]
+    while waiting:
+        part = waiting.pop()
+        if part in found:
+            continue
+        found.add(part)
+        held = part.contents.all() if part.contents is not None else ()
+        values = entries([*part.told.values(), *held, *part.attributes.values()])
+        waiting += [*part.layers, *(thing for value in values for thing in value.things if isinstance(thing, Module))]
+    return found
+
+
 def _parts_of(module: Module, scripts: Sequence[Script]) -> list[Module] | None:
     """What a network holds itself; None where that is not all seen."""
     values = [*module.told.values(), *(module.contents.all() if module.contents is not None else ())]

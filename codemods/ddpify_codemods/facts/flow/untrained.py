@@ -6,9 +6,13 @@ import ast
 
 from ..reach import inside
 from .dropout import calls_dropout
-from .seen_layers import has_no_buffers, layers_of
+from .seen_layers import has_no_buffers, layers_of, parts_seen
 from .state import State
 from .values import Module, root_of
+
+# What is known of their layers, their names say.
+_NAMED = ("torch.", "torchvision.", "timm.", "segmentation_models_pytorch.")
+_WITHOUT_STATISTICS = ("transformers.", "peft.", "diffusers.", "sentence_transformers.", "torchcrf.", "x_transformers.")
 
 
 class Untrained(State):
@@ -25,6 +29,9 @@ class Untrained(State):
         layers = {root: layers_of(root, self.scripts, self.vague_containers) for root in roots}
         sent = {root.made for root, parts in layers.items() if parts is None or not has_no_buffers(parts, self.scripts)}
         self.found.without_buffers = {root.made for root in roots} - sent
+        known = _NAMED + _WITHOUT_STATISTICS
+        parts = {part for root in roots for part in parts_seen(root)}
+        self.found.of_others = {part for part in parts if part.cls is None and not part.name.startswith(known)}
         if not roots or any(parts is None for parts in layers.values()):
             return
         trained = {part for parts in layers.values() for part in parts or ()}

@@ -77,7 +77,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         remedy = (
             "--sync-batchnorm" if target.synchronizes_batch_norm else "--style exact takes those of the whole batch"
         )
-        yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
+        message = "BatchNorm takes its statistics from the batch of each rank"
+        if not names_something(program, "BatchNorm") and program.followed.found.of_others:
+            message = (
+                "if the model has BatchNorm, which is not seen, it takes its statistics from the batch of each rank"
+            )
+        yield Finding(RULE.id, "warning", line, message, remedy)
         drops = all(map(sure_size, program.followed.found.training))
         if not drops and names_something(program, "BatchNorm1d") and _may_make(program, "BatchNorm1d"):
             message = f"where a rank's last batch has one sample, BatchNorm1d ends with an error, {_ALONE}"

@@ -143,8 +143,10 @@ def load_device(target: Target) -> str:
 
 
 def normalizes(program: Program) -> bool:
-    """Whether a model of the program has statistics of its batches (BatchNorm), beside those that it only evaluates."""
-    return batch_norm.normalizes(program.scripts, program.followed.found.only_evaluated)
+    """Whether a model of the program may have statistics of its batches (BatchNorm), beside those that it only
+    evaluates: one does, as far as names show, or has parts that cannot be seen."""
+    found = program.followed.found
+    return batch_norm.normalizes(program.scripts, found.only_evaluated) or bool(found.of_others)
 
 
 def names_something(program: Program, word: str) -> bool:
