@@ -41,7 +41,8 @@ class Target:
     resume: the folder of checkpoints that the command asks for; "" for none.
 
     Of the plain style: plain_wrapper_arguments of torch's DistributedDataParallel; plain_moves_inputs: that which lets
-    it move its inputs to the device, as nn.DataParallel does. plain_backend: the source of the
+    it move its inputs to the device, as nn.DataParallel does; may_stay_on_host: whether the script may be told to leave
+    the model on the CPU, where it cannot. plain_backend: the source of the
     argument of torch's init_process_group, by default the backend. plain_environment: statements above it, for a
     launcher that does not set torchrun's variables; that of LOCAL_RANK only where it is read. synchronizes_batch_norm:
     whether torch.nn.SyncBatchNorm knows the device. plain_by_way_of: the target whose plain code is moved on to this.
@@ -75,6 +76,7 @@ class Target:
     resume: str = ""
     plain_wrapper_arguments: str = ""
     plain_moves_inputs: str = ""
+    may_stay_on_host: bool = False
     plain_backend: str = ""
     plain_environment: tuple[str, ...] = ()
     synchronizes_batch_norm: bool = False
@@ -152,6 +154,10 @@ class Target:
     def with_host(self) -> Target:
         """The target for plain code whose ranks agree on numbers of the host too, by gloo: no batch waits for a GPU."""
         return replace(self, plain_backend=f'"cpu:gloo,{self.device_type}:{self.backend}"')
+
+    def by_choice(self) -> Target:
+        """The target for plain code that is told in the run whether its model stays on the CPU."""
+        return replace(self.with_host(), may_stay_on_host=True)
 
     @property
     def reduces_on_host(self) -> bool:

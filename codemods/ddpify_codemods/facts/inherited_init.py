@@ -1,4 +1,5 @@
-"""Classes that are made by the `__init__` of a library: `class Pair(CIFAR10):` without one of its own."""
+"""Classes that are made by the `__init__` of a library: `class Pair(CIFAR10):` without one of its own, or with one
+that hands on to it what it does not know, `super().__init__(**kwargs)`."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import ast
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from .bindings import arguments
 from .script import KEPT, Script
+from .tree import walk
 
 
 def inherited_init(scripts: Sequence[Script]) -> Mapping[Script, frozenset[str]]:
@@ -23,7 +26,7 @@ def inherited_init(scripts: Sequence[Script]) -> Mapping[Script, frozenset[str]]
 
 @lru_cache(maxsize=KEPT)
 def _bases(script: Script) -> Mapping[str, tuple[str, ...]]:
-    """The full names of the bases of the classes of a file; none of those that have an `__init__` of their own."""
+    """The full names of the bases of the classes of a file; none of those with an `__init__` that hands on nothing."""
     return {
         owner.name: () if _has_init(owner) else tuple(script.qualified(base) for base in owner.bases)
         for owner in script.find(ast.ClassDef)
@@ -42,4 +45,19 @@ def _is_of_program(base: str, local: set[str], names: set[str]) -> bool:
 
 
 def _has_init(owner: ast.ClassDef) -> bool:
-    return any(isinstance(each, ast.FunctionDef) and each.name == "__init__" for each in owner.body)
+    own = (each for each in owner.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
+    return any(not _hands_on(each) for each in own)
+
+
+def _hands_on(init: ast.FunctionDef) -> bool:
+    """Whether an `__init__` gives that of the base the keywords which it has no names for, `download` among them."""
+    if "download" in arguments(init):
+        return False
+    rest = init.args.kwarg.arg if init.args.kwarg else ""
+    return any(
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "__init__"
+        and any(word.arg is None and getattr(word.value, "id", "") == rest for word in call.keywords)
+        for call in walk(init)
+    )

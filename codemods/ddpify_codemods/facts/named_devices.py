@@ -37,7 +37,7 @@ def _names_gpu(script: Script, node: ast.AST) -> bool:
     else:
         chosen = script.qualified(node.func) in _CHOOSES and bool(node.args)
         return chosen or (isinstance(node.func, ast.Attribute) and node.func.attr == "cuda")
-    return any(not _follows(script, each) and not _is_cpu(script, each) for each in given)
+    return any(not _follows(script, each) and not is_cpu(script, each) for each in given)
 
 
 def _is_text_of_gpu(value: object) -> bool:
@@ -65,7 +65,7 @@ def _follows(script: Script, node: ast.expr) -> bool:
     return is_layer and isinstance(owner, ast.Name) and owner.id != "self"
 
 
-def _is_cpu(script: Script, node: ast.expr) -> bool:
+def is_cpu(script: Script, node: ast.expr) -> bool:
     """Whether an expression is the CPU wherever it comes from: `device` of `device = torch.device("cpu")`."""
 
     def named(each: ast.expr) -> list[ast.expr]:

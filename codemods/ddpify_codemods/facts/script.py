@@ -36,8 +36,8 @@ class Script:
     files, for rules that follow values from one to another. never_used: of a file that has a function which joins a
     process group, the functions that the program never calls. joined_above: of the first file, the import above which
     the process group has to be joined for what that runs. for_samples: its functions that other files call for samples.
-    inheriting: the classes of the program that have the __init__ of a library. modules: the files and packages of the
-    program that are imported by one name, which a library may have, too.
+    inheriting: the classes of the program that have the __init__ of a library, or hand on to it what they do not know.
+    modules: the files and packages of the program that are imported by one name, which a library may have, too.
     """
 
     path: Path

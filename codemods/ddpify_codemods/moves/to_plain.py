@@ -28,6 +28,8 @@ from .results import results_of
 from .to_xla import to_xla
 from .waits_alone import waits_alone
 
+_LONG_CALLS = (*CALLS, "DistributedDataParallel")  # what goes again as a whole is not put on one line
+
 
 def with_plain_rules(
     program: Mapping[Path, str],
@@ -41,6 +43,7 @@ def with_plain_rules(
     """
     from ..rules import in_folders
     from ..rules.plain.padded_loader import padded_loaders
+    from ..rules.plain.wrapper import sends_from_host
     from ..styles import in_program, plain_rules
 
     has_loop = trains(scripts)
@@ -57,8 +60,10 @@ def with_plain_rules(
         )
     scripts = in_program(scripts, options.sync_batchnorm, bool(options.per_process), bool(options.fully_sharded))
     if has_loop and target.module and first.words is TORCH and not target.plain_by_way_of:
-        on_host = any(map(padded_loaders, scripts)) or (names_gpu(scripts) and may_stay_on_host(scripts))
-        first = first.with_host() if on_host else first
+        if names_gpu(scripts) and may_stay_on_host(scripts):
+            first = first.by_choice()
+        elif any(map(padded_loaders, scripts)) or sends_from_host(scripts):
+            first = first.with_host()
     chosen = plain_rules() if has_loop else in_folders("always")
     found = ask_program(scripts, first, chosen, modernize=False)
     if has_loop and (above := joined_above(found, first.words, bool(first.module))) is not None:
@@ -113,7 +118,7 @@ def _laid_out(found: Iterable[Found], launch: str = "") -> dict[Path, Result]:
     """The results of a conversion whose long calls of loaders and the like are put on several lines."""
     return {
         each.script.path: Result(
-            laid_out(each.script.text, rewritten(each), CALLS), each.changes, each.findings, launch=launch
+            laid_out(each.script.text, rewritten(each), _LONG_CALLS), each.changes, each.findings, launch=launch
         )
         for each in found
     }

@@ -8,6 +8,7 @@ from ddpify_codemods.reading import read
 BASE = (
     "class Base(MNIST):\n    def __init__(self, root, download):\n        super().__init__(root, download=download)\n"
 )
+HANDS_ON = "class Pair(MNIST):\n    def __init__(self, **kwargs):\n        super().__init__(**kwargs)\n"
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,12 @@ BASE = (
         (f"{BASE.replace('Base', 'MNIST')}class Pair(datasets.MNIST):\n    pass\n", True),
         (BASE.replace("Base", "Pair"), False),
         ("class Pair:\n    download: bool = False\n", False),
+        (HANDS_ON, True),
+        (HANDS_ON.replace("super()", "super(Pair, self)").replace("**kwargs", "root, **kwargs"), True),
+        (f"{HANDS_ON.replace('Pair', 'Middle')}class Pair(Middle):\n    pass\n", True),
+        (f"{BASE}{HANDS_ON.replace('MNIST', 'Base')}", False),
+        (HANDS_ON.replace("(self", "(self, download"), False),
+        (HANDS_ON.replace("__(**kwargs)", "__('a')"), False),
     ],
 )
 def test_whose_init_a_class_has(classes: str, known: bool) -> None:

@@ -96,6 +96,18 @@ def test_the_wrapper_moves_its_inputs_where_nn_data_parallel_did_alone() -> None
     assert "device_ids" not in parallel("model = nn.Linear(4, 3).cuda()\n")
 
 
+@pytest.mark.parametrize("target", ["cuda", "xpu"])
+def test_the_wrapper_moves_nothing_for_a_model_that_a_switch_leaves_on_the_cpu(target: str) -> None:
+    options = "import argparse\nargs = argparse.ArgumentParser().parse_args()\n"
+    device = 'device = torch.device("cuda" if torch.cuda.is_available() and not args.no_cuda else "cpu")\n'
+    made = "model = nn.DataParallel(nn.Linear(4, 3)).to(device)\n"
+    code = parallel(options + device + made, target=target)
+    moves = f"device_ids=[torch.{target}.current_device()]"
+    assert f'{moves} if next(model.parameters()).device.type != "cpu" else None' in code
+    code = parallel(options + device.replace(" and not args.no_cuda", "") + made, target=target)
+    assert f"{moves})" in code
+
+
 def test_of_two_ways_that_for_one_gpu_stays() -> None:
     several = "if torch.cuda.device_count() > 1:\n    print('several')\n    model = nn.DataParallel(model)\n"
     code = parallel(MODEL + several + "else:\n    print('one')\nmodel.cuda()\n")

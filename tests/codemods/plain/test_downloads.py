@@ -51,6 +51,13 @@ def test_what_a_function_downloads_is_guarded_where_that_is_called(made: str) ->
     assert f"{above}{BEFORE}{data}{call}{AFTER}" in plain(TRAINED.format(made=made)).code
 
 
+def test_a_class_that_hands_on_what_it_does_not_know() -> None:
+    own = "class Digits(datasets.MNIST):\n    def __init__(self, **kwargs):\n        super().__init__(**kwargs)\n\n\n"
+    made = "data = Digits(root='data', download=True)\n"
+    code = plain(TRAINED.format(made=own + made)).code
+    assert f"{own}{BEFORE}{made}{AFTER}" in code and code.count("dist.barrier()") == 2
+
+
 @pytest.mark.parametrize(
     "made",
     [

@@ -55,6 +55,28 @@ def test_a_model_that_a_switch_leaves_on_the_cpu(lines: str, backend: str) -> No
     assert convert({PATH: result.code}, "cuda", style="plain")[PATH].code == result.code
 
 
+@pytest.mark.parametrize(
+    ("after", "backend"),
+    [
+        ("model.eval().to(device='cpu')", "cpu:gloo,cuda:nccl"),
+        ("model = model.cpu()", "cpu:gloo,cuda:nccl"),
+        ("host = torch.device('cpu')\nmodel.to(host)", "cpu:gloo,cuda:nccl"),
+        ("print(loss.cpu())", "nccl"),
+        ("model.to('cuda')", "nccl"),
+    ],
+)
+def test_buffers_of_a_model_that_goes_back_to_the_cpu_are_sent_by_gloo(after: str, backend: str) -> None:
+    layers = "torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.BatchNorm1d(1)).cuda()"
+    source = TEXT.replace("torch.nn.Linear(4, 1)", layers)
+    used = "\nmodel.eval()\nwith torch.no_grad():\n    print(model(torch.ones(1, 4).to(next(model.parameters()))))\n"
+    code = convert({PATH: f"{source}{after}{used}"}, "cuda", style="plain")[PATH].code
+    assert f'dist.init_process_group("{backend}")' in code and "dist.broadcast(buffer, 0)" in code
+    without = convert(
+        {PATH: f"{source}{after}{used}".replace(layers, "torch.nn.Linear(4, 1).cuda()")}, "cuda", style="plain"
+    )
+    assert 'dist.init_process_group("nccl")' in without[PATH].code
+
+
 def test_xla_is_said_no_device_and_no_option_of_gpus() -> None:
     layers = "torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.BatchNorm1d(1))"
     guarded = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ddpify_codemods import convert
 
-from tests.codemods.plain.test_followed import refusals, training
+from tests.codemods.plain.test_followed import plain, refusals, training
 
 NOW = "from datetime import datetime\nNOW = datetime.now().strftime('%H')\nPATH = 'a'\n"
 
@@ -22,6 +22,12 @@ def named(train: str, settings: str = NOW) -> str:
 def test_a_name_of_another_file_is_sent_where_it_is_used() -> None:
     code = named(training(after="import os\nos.makedirs(settings.NOW)\nprint(settings.PATH)\n"))
     assert "os.makedirs(from_rank_0(settings.NOW), exist_ok=True)" in code
+
+
+def test_what_is_made_of_a_time_for_a_name_is_sent_once() -> None:
+    made = "import time\nname = time.strftime('%H', time.localtime())\n"
+    code = plain(training(after=f"{made}open(name)\n")).code
+    assert "name = from_rank_0(time.strftime('%H', time.localtime()))\n" in code
 
 
 @pytest.mark.parametrize(

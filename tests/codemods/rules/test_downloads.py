@@ -38,6 +38,10 @@ from torchvision import datasets, models
         "data = texts.LanguageModelingDataset.splits(field)",
         "field.build_vocab(data, vectors=None, max_size=99)",
         "words = torchtext.vocab.build_vocab_from_iterator(lines)",
+        "data = datasets.MNIST('data', True, None, None, False)",
+        "data = datasets.MNIST('data', download=False, **settings)",
+        "data = datasets.ImageFolder(**settings)",
+        "def load(*given):\n    pass\ndata = load('a', args.download)",
     ],
 )
 def test_what_downloads_nothing_stays(lines: str) -> None:
@@ -55,6 +59,18 @@ def test_what_downloads_nothing_stays(lines: str) -> None:
          "class Digits(datasets.MNIST):\n    pass\ndata = rank_zero_first(Digits)('data', download=True)"),
         ("class MNIST:\n    def __init__(self):\n        self.a = datasets.MNIST('a', download=True)",
          "class MNIST:\n    def __init__(self):\n        self.a = rank_zero_first(datasets.MNIST)('a', download=True)"),
+        ("settings = {'download': True}\ndata = datasets.MNIST('data', **settings)",
+         "settings = {'download': True}\ndata = rank_zero_first(datasets.MNIST)('data', **settings)"),
+        ("data = datasets.MNIST('data', True, None, None, True)",
+         "data = rank_zero_first(datasets.MNIST)('data', True, None, None, True)"),
+        ("class Digits(datasets.MNIST):\n    def __init__(self, root, download):\n"
+         "        super().__init__(root, True, None, None, download)",
+         "class Digits(datasets.MNIST):\n    def __init__(self, root, download):\n"
+         "        rank_zero_first(super().__init__)(root, True, None, None, download)"),
+        ("class Digits(datasets.MNIST):\n    def __init__(self, **kwargs):\n        super().__init__(**kwargs)\n"
+         "data = Digits(root='data', download=True)",
+         "class Digits(datasets.MNIST):\n    def __init__(self, **kwargs):\n        super().__init__(**kwargs)\n"
+         "data = rank_zero_first(Digits)(root='data', download=True)"),
         ("net = models.resnet18(pretrained=True)", "net = rank_zero_first(models.resnet18)(pretrained=True)"),
         ("net = models.resnet18(weights='DEFAULT')", "net = rank_zero_first(models.resnet18)(weights='DEFAULT')"),
         ("net = models.resnet._resnet(Block, [2], weights, True)",

@@ -10,7 +10,11 @@ from .signatures import argument
 
 def given_to(node: ast.expr, frame: Frame) -> tuple[ast.expr, Frame]:
     """An argument as the outermost call has it that hands it on: `args.n` of `loaders(args.n)`, for `n`."""
-    while isinstance(node, ast.Name) and isinstance(frame.call, ast.Call) and frame.caller is not None:
+    while isinstance(node, ast.Name):
+        while frame.caller is None and frame.outer is not None and node.id not in frame.names:
+            frame = frame.outer  # of a comprehension, or of what a class is made of
+        if not isinstance(frame.call, ast.Call) or frame.caller is None:
+            break
         function = frame.node
         if not isinstance(function, ast.FunctionDef) or (function, node.id) in frame.script.stores:
             break

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 from ..backends import options
+from ..origins import origins
 from ..script import Script
 from .frames import FlowFacts
 from .own_sizes import written_sizes
@@ -31,7 +32,8 @@ def _known(loader: Loader, found: FlowFacts, scripts: Sequence[Script]) -> Itera
     for number in found.batch_numbers.get(loader, ()):
         if isinstance(number, int) and not isinstance(number, bool):
             yield number, "", ""
-    names = {size.attr for size, _ in written_sizes(loader) if isinstance(size, ast.Attribute)}
+    sizes = (each for size, there in written_sizes(loader) for each in origins(there, size))
+    names = {size.attr for size in sizes if isinstance(size, ast.Attribute)}
     told = [call for name in names for script in scripts for call in options(script, name)]
     told = [each for each in told if each in found.visits] or told
     defaults = [next((word.value for word in call.keywords if word.arg == "default"), None) for call in told]

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from ...facts.called_modules import last_name
 from ...facts.effects import FETCHERS, fetches, sample_code, under_rank_guard, unpacks
 from ...facts.partials import partial_of
 from ...facts.script import Script
@@ -31,6 +32,8 @@ _TEXTS = re.compile(
     r"torchtext\.((legacy|experimental)\.)?"
     r"(datasets\.(\w+\.)?(?!\w+Dataset\b)[A-Z]\w*(\.splits|\.iters)?|vocab\.(\w+\.)?(GloVe|FastText|CharNGram))"
 )
+# With `download` behind four others; what reads folders, or makes its samples up, has none.
+_DATA_SETS = re.compile(r"(torchvision|torchaudio)\.datasets\.(?!ImageFolder|DatasetFolder|FakeData)[A-Z]\w*")
 _LIBRARIES = {"torchvision", "torchaudio", "torchtext", "torch_geometric", "medmnist"}
 
 
@@ -71,7 +74,18 @@ def _fetches_vectors(script: Script, called: ast.expr, call: ast.Call) -> bool:
 
 def _may_download(script: Script, called: ast.expr, call: ast.Call) -> bool:
     downloads = any(keyword.arg == "download" and not _is_off(keyword.value) for keyword in call.keywords)
-    return downloads and not _is_own(script, called)
+    return (downloads or _may_be_told(script, called, call)) and not _is_own(script, called)
+
+
+def _may_be_told(script: Script, called: ast.expr, call: ast.Call) -> bool:
+    """Whether a data set may be told to download by its place, `super().__init__(root, True, None, None, download)`, or
+    by a dict, `CIFAR10(**settings)`."""
+    known = _DATA_SETS.fullmatch(script.qualified(called)) is not None
+    if not known and not (isinstance(called, ast.Attribute) and called.attr == "__init__"):
+        return False
+    in_dict = any(word.arg is None for word in call.keywords) and all(word.arg != "download" for word in call.keywords)
+    is_on = any(isinstance(each, ast.Constant) and each.value is True for each in call.args[4:])
+    return "download" in map(last_name, call.args) or (known and (in_dict or is_on))
 
 
 def _is_own(script: Script, func: ast.expr) -> bool:

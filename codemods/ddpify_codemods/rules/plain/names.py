@@ -42,7 +42,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     words = target.words
     written = {call for call in effects(script) if not makes_folder(script, call)}
     program = program_of(script)
-    sent, scripts = False, program.scripts
+    scripts = program.scripts
+    made: list[ast.Call] = []
     for item in unique_names.check(script, target):
         if not isinstance(item, Replace):
             yield item
@@ -53,8 +54,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue  # it is computed on rank 0, for what rank 0 writes
         if _sent_later(script, call, program):
             continue
-        yield Replace(call, "from_rank_0({})", "take rank 0's name on every rank", modules=words.imports)
-        sent = True
+        made.append(call)
+    for call in made:
+        if not any(each in made for each in script.ancestors(call)):
+            yield Replace(call, "from_rank_0({})", "take rank 0's name on every rank", modules=words.imports)
+    sent = bool(made)
     for other in scripts:
         for name in _made_early(other, target, program):
             for use in (use for there, use in _uses(scripts, name) if there.path == script.path):

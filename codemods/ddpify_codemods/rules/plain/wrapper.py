@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...facts.called_modules import called_model, last_name
 from ...facts.flow.frames import FlowFacts
@@ -13,6 +13,7 @@ from ...facts.flow.recomputed import reentrant
 from ...facts.flow.values import root_of
 from ...facts.flow.wrapped_names import Wrapped, Wrapping
 from ...facts.flow.wrapping import wrapping
+from ...facts.moved_to_host import moves_models_to_host
 from ...facts.script import Script
 from ...plain_words import TORCH, Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -141,7 +142,7 @@ def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target) -> 
     if target.plain_wrapper_arguments:
         arguments.append(target.plain_wrapper_arguments)
     if target.plain_moves_inputs and program.followed.found.in_parallel:
-        arguments.append(target.plain_moves_inputs)
+        arguments.append(_moves_inputs(model, target))
     if keeps_buffers(program, model.made):
         arguments.append("broadcast_buffers=False")
     if model.leaves_out:
@@ -156,6 +157,19 @@ def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target) -> 
     classes = _CLASS if "DistributedDataParallel" in code else target.words.imports
     message = f"make {model.model} distributed as {model.name}"
     return Insert(at, code, message, model.side, modules=classes)
+
+
+def _moves_inputs(model: Wrapped, target: Target) -> str:
+    """The argument by which the wrapper moves its inputs, which raises for a model that a switch leaves on the CPU."""
+    if not target.may_stay_on_host or model.is_moved_later:
+        return target.plain_moves_inputs
+    moved = f'next({model.each or model.model}.parameters()).device.type != "cpu"'
+    return f"{target.plain_moves_inputs} if {moved} else None"
+
+
+def sends_from_host(scripts: Sequence[Script]) -> bool:
+    """Whether buffers of a model may be sent that the program has moved to the CPU again."""
+    return moves_models_to_host(scripts) and normalizes(program_of(scripts[0]))
 
 
 def synchronized(program: Program, target: Target) -> bool:

@@ -82,6 +82,24 @@ def test_what_a_batch_size_becomes_that_is_no_option() -> None:
     assert "4, by `4 * len(own.ids)` with one of these: with W" in said
 
 
+ONE = "    return DataLoader(train_set, batch_size=size, shuffle=True)"
+EACH = '    return {each: DataLoader(train_set, batch_size=size, shuffle=True) for each in ["train"]}["train"]'
+LATER = "    own = size\n    return DataLoader(train_set, batch_size=own, shuffle=True)"
+
+
+@pytest.mark.parametrize("made", [ONE, EACH, LATER])
+@pytest.mark.parametrize("given", ["args.batch_size", "number"])
+def test_the_option_is_found_whose_default_a_function_is_given(made: str, given: str) -> None:
+    head = f"from torch.utils.data import DataLoader\n{OPTIONS.format(2)}number = args.batch_size\n"
+    source = training().replace("DataLoader(train_set, batch_size=8, shuffle=True)", f"load({given})", 1)
+    assert f"load({given})" in source
+    source = f"{head}{source}".replace("train_loader =", f"def load(size):\n{made}\n\n\ntrain_loader =", 1)
+    result = convert({Path("train.py"): source}, "cpu", style="plain")[Path("train.py")]
+    assert not refusals(result)
+    [said] = small(result)
+    assert "2 where `--batch-size` is not given: with W" in said
+
+
 @pytest.mark.parametrize(("size", "head"), [("8", ""), ("args.batch_size", OPTIONS.format(64)), ("SIZE", "")])
 def test_a_batch_that_is_large_or_not_known(size: str, head: str) -> None:
     assert not small(divided(size, head))
