@@ -49,6 +49,57 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "an evaluation before training by what training calls": """\
+def loss_of(model, x, y):
+    return F.cross_entropy(model(x), y)
+
+
+def mean_loss(model, loader):
+    model.eval()
+    with torch.no_grad():
+        found = sum(loss_of(model, x, y).item() for x, y in loader) / len(loader)
+    model.train()
+    return found
+
+
+def main():
+    loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+    test_loader = DataLoader(test_set, batch_size=12)
+    model = torch.nn.Linear(4, 3)
+    print(mean_loss(model, test_loader))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(2):
+        for x, y in loader:
+            loss = loss_of(model, x, y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        print(mean_loss(model, test_loader))
+
+
+main()
+""",
+    "a batch of an evaluation whose loader is made with that of training": """\
+sets = {"train": train_set, "val": test_set}
+loaders = {name: DataLoader(sets[name], batch_size=12, shuffle=name == "train") for name in ["train", "val"]}
+for epoch in range(2):
+    for phase in ["train", "val"]:
+        correct = 0
+        for x, y in loaders[phase]:
+            with torch.set_grad_enabled(phase == "train"):
+                out = model(x)
+                loss = F.cross_entropy(out, y)
+            if phase == "train":
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            correct += (out.argmax(1) == y).sum().item()
+        if phase == "val":
+            print(correct / len(sets[phase]))
+x, y = next(iter(loaders["val"]))
+for place in range(12):
+    print(y[place].item())
+""",
     "a mean and a sum in the entries of one list": """\
 loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
 for epoch in range(2):
