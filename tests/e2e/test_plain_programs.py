@@ -49,36 +49,6 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
-    "an evaluation before training by what training calls": """\
-def loss_of(model, x, y):
-    return F.cross_entropy(model(x), y)
-
-
-def mean_loss(model, loader):
-    model.eval()
-    with torch.no_grad():
-        found = sum(loss_of(model, x, y).item() for x, y in loader) / len(loader)
-    model.train()
-    return found
-
-
-def main():
-    loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
-    test_loader = DataLoader(test_set, batch_size=12)
-    model = torch.nn.Linear(4, 3)
-    print(mean_loss(model, test_loader))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(2):
-        for x, y in loader:
-            loss = loss_of(model, x, y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        print(mean_loss(model, test_loader))
-
-
-main()
-""",
     "a batch of an evaluation whose loader is made with that of training": """\
 sets = {"train": train_set, "val": test_set}
 loaders = {name: DataLoader(sets[name], batch_size=12, shuffle=name == "train") for name in ["train", "val"]}
@@ -3964,3 +3934,40 @@ for epoch in range(2):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_figures_of_what_dropout_has_drawn(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("def evaluate(")[0] + FIGURES, ranks, tmp_path)
+
+
+EVALUATED_FIRST = """\
+def loss_of(model, x, y):
+    return F.cross_entropy(model(x), y)
+
+
+def mean_loss(model, loader):
+    model.eval()
+    with torch.no_grad():
+        found = sum(loss_of(model, x, y).item() for x, y in loader) / len(loader)
+    model.train()
+    return found
+
+
+def main():
+    loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+    test_loader = DataLoader(test_set, batch_size=12)
+    model = torch.nn.Linear(4, 3)
+    print(mean_loss(model, test_loader))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(2):
+        for x, y in loader:
+            loss = loss_of(model, x, y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        print(mean_loss(model, test_loader))
+
+
+main()
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_an_evaluation_before_training_by_what_training_calls(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("def train(")[0] + EVALUATED_FIRST, ranks, tmp_path)

@@ -16,8 +16,8 @@ _LOOPS = (ast.For, ast.While)
 
 
 def caught_by(script: Script, statement: ast.stmt) -> tuple[Script, ast.Try] | None:
-    """The `try` behind which rank 0 goes on if a statement cannot write its file, and the others wait behind that
-    statement: one around it, or around a call of its function."""
+    """The `try` around a call of a function behind which rank 0 goes on if a statement in there cannot write its file,
+    and the others wait behind that statement. One around the statement itself may try again, as often as they wait."""
     program = program_of(script)
     if isinstance(statement, ast.Try) and any(_takes(script, each) for each in statement.handlers):
         return None
@@ -26,6 +26,8 @@ def caught_by(script: Script, statement: ast.stmt) -> tuple[Script, ast.Try] | N
     while waiting:
         at, there = waiting.pop()
         tries = [each for each in _tries(there, at) if any(_takes(there, one) for one in each.handlers)]
+        if tries and at is statement:
+            continue
         goes_on = next((each for each in tries if _goes_on(there, each)), None)
         if goes_on is not None:
             return there, goes_on
