@@ -61,6 +61,27 @@ for epoch in range(2):
         optimizer.step()
         print(loss.item(), sum(each.item() for each in losses.values()))
 """,
+    "a batch of an evaluation whose loader is made with that of training": """\
+sets = {"train": train_set, "val": test_set}
+loaders = {name: DataLoader(sets[name], batch_size=12, shuffle=name == "train") for name in ["train", "val"]}
+for epoch in range(2):
+    for phase in ["train", "val"]:
+        correct = 0
+        for x, y in loaders[phase]:
+            with torch.set_grad_enabled(phase == "train"):
+                out = model(x)
+                loss = F.cross_entropy(out, y)
+            if phase == "train":
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            correct += (out.argmax(1) == y).sum().item()
+        if phase == "val":
+            print(correct / len(sets[phase]))
+x, y = next(iter(loaders["val"]))
+for place in range(12):
+    print(y[place].item())
+""",
     "a mean and a sum in the entries of one list": """\
 loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
 for epoch in range(2):
@@ -3954,3 +3975,40 @@ for epoch in range(3):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_a_frozen_model_gets_the_head_that_a_name_chooses(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("model = ")[0] + BY_NAME, ranks, tmp_path)
+
+
+EVALUATED_FIRST = """\
+def loss_of(model, x, y):
+    return F.cross_entropy(model(x), y)
+
+
+def mean_loss(model, loader):
+    model.eval()
+    with torch.no_grad():
+        found = sum(loss_of(model, x, y).item() for x, y in loader) / len(loader)
+    model.train()
+    return found
+
+
+def main():
+    loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+    test_loader = DataLoader(test_set, batch_size=12)
+    model = torch.nn.Linear(4, 3)
+    print(mean_loss(model, test_loader))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(2):
+        for x, y in loader:
+            loss = loss_of(model, x, y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        print(mean_loss(model, test_loader))
+
+
+main()
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_an_evaluation_before_training_by_what_training_calls(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("def train(")[0] + EVALUATED_FIRST, ranks, tmp_path)

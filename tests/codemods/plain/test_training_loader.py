@@ -167,3 +167,18 @@ def test_one_batch_of_all_samples_that_a_function_is_told_is_refused() -> None:
     loop = LOOP.format(loss=CE, step="optimizer.step()")
     assert refusals(plain(HEAD.replace(line, made.format("len(train_set)")) + loop))
     assert not refusals(plain(HEAD.replace(line, made.format("8")) + loop))
+
+
+def test_a_batch_that_next_takes_of_an_evaluation_is_as_large_as_it_was() -> None:
+    made = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
+    made += "test_loader = DataLoader(test_set, batch_size=8)\n"
+    together = "sets = {'train': train_set, 'val': test_set}\n"
+    together += "loaders = {k: DataLoader(sets[k], batch_size=8, shuffle=True) for k in ['train', 'val']}\n"
+    loop = LOOP.format(loss=CE, step="optimizer.step()").replace("train_loader", "loaders['train']")
+    adds = "total += F.cross_entropy(model(x), y, reduction='sum').item()"
+    loop += EVALUATION.format(adds=adds, shown="total / 30").replace("test_loader", "loaders['val']")
+    text = HEAD.replace(made, together) + loop
+    assert "batch_size=8 // dist.get_world_size()," in plain(text).code
+    code = plain(text + "x, y = next(iter(loaders['val']))\nprint(y[7].item())\n").code
+    assert 'batch_size=8 // dist.get_world_size() if k == "train" else 8,' in code
+    assert "next(iter(every_batch(loaders['val'])))" in code

@@ -35,12 +35,13 @@ from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import loads
 from ..lint.map_location import loads_anywhere
+from .caught_writes import caught_by
 from .disabled_runs import everywhere
 from .logged import is_log_line, is_logged, prints
 from .looked_first import waits_for_lookers
 from .rank_0_alone import given_to, is_of_rank_0, puts_together, saved_to
 from .read_first import waits_for_readers
-from .words import REMEDY, is_quiet, load_device, program_of
+from .words import REMEDY, is_here, is_quiet, load_device, program_of
 
 _LOOKS = frozenset(
     {"exists", "isfile", "isdir", "listdir", "scandir", "walk", "glob", "iglob", "rglob", "stat", "is_file", "getsize"}
@@ -205,6 +206,11 @@ def _wait(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | Findi
                 break  # what reads it, or leaves, does so before the ranks come behind it
             at = around
         child = around  # type: ignore[assignment]
+    if (caught := caught_by(script, at)) is not None:
+        there, handled = caught
+        place = f"line {handled.lineno}" if is_here(script, there) else f"{there.path.name}, line {handled.lineno}"
+        message = f"rank 0 alone writes here, and where it cannot, goes on behind a `try` ({place}) without the others"
+        yield Finding(RULE.id, "refused", call.lineno, message, "put a `try` around this alone")
     yield Insert(at, words.barrier, "wait until the file is complete", "after", modules=words.imports)
 
 

@@ -150,7 +150,11 @@ def _twice(program: Program, target: Target) -> str:
         drops_last(each.script, each.call) and not _is_rounded_up(each, program, target) for each in found.training
     )
     left_out = drops and not target.words.loader  # an engine's own sampler is not told
-    return "with drop_last=True none comes twice" if left_out else "up to W - 1 of them come twice in an epoch"
+    return (
+        "with drop_last=True none comes twice"
+        if left_out
+        else "up to W - 1 of them come twice in an epoch, and count twice in what it adds up"
+    )
 
 
 def _rounded(program: Program, target: Target) -> str:

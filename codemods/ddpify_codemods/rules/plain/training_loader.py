@@ -12,7 +12,7 @@ from ...facts.flow.options import in_other_order, options, shared_order, shown_o
 from ...facts.flow.own_sizes import batch_sizes
 from ...facts.flow.program import Program, shuffle_distinguishes, told_by_key
 from ...facts.flow.small_batches import is_one
-from ...facts.flow.values import NOT_STACKED, Instance, Loader
+from ...facts.flow.values import NOT_STACKED, UNEVEN, Instance, Loader
 from ...facts.header import functions_place
 from ...facts.keyword_dictionaries import drops_last, keyword_dictionary, may_say, said
 from ...facts.known_sampler import known_sampler
@@ -105,7 +105,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     if ordered is not None:
         code = in_other_order(ordered, words.world_size if hidden and divides else "")
         yield Replace(ordered.name, code, _ORDER, modules=words.imports)
-    whole = divides and "whole" in statuses.values()
+    whole = divides and ("whole" in statuses.values() or _gives_batches(script, statuses))
     trains = _trains(script, shown, statuses) if whole else ""
     if whole and (hidden or not trains):
         message = "this call makes a loader for training, and one for an evaluation whose batches stay as large"
@@ -158,6 +158,12 @@ def with_sampler(
         yield ChangeArgument(call, "", "", message, instead)
     if says_no_sampler(call) and "shuffle" in given:
         yield ChangeArgument(call, "", "", message, "shuffle")
+
+
+def _gives_batches(script: Script, statuses: dict[Loader, str]) -> bool:
+    """Whether batches of a divided evaluation are taken as one process takes them, too (DDP620)."""
+    taken = {each.source for each in program_of(script).followed.status if each.source is not None}
+    return any(loader in taken for loader, status in statuses.items() if status in UNEVEN)
 
 
 def _set(script: Script, call: ast.Call, unset: UnsetSampler, words: Words, whole_set: bool) -> Iterator[Edit]:
