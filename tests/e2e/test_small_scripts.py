@@ -111,9 +111,10 @@ elif kind == "linear":
     extra = list(nets["gate"].parameters())
 optimizers = [SGD(list(nets["net"].parameters()) + extra, lr=0.1)]
 """,
-    "None in another case": """gate = nets["gate"] = nn.Linear(3, 1) if gated else None
+    "None in another case": """gate = nn.Linear(3, 1) if gated else None
 params = list(nets["net"].parameters())
 if gate is not None:
+    nets["gate"] = gate
     params += list(gate.parameters())
 optimizers = [SGD(params, lr=0.1)]
 """,
