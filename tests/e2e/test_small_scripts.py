@@ -111,6 +111,39 @@ elif kind == "linear":
     extra = list(nets["gate"].parameters())
 optimizers = [SGD(list(nets["net"].parameters()) + extra, lr=0.1)]
 """,
+    "None in another case": """gate = nn.Linear(3, 1) if gated else None
+params = list(nets["net"].parameters())
+if gate is not None:
+    nets["gate"] = gate
+    params += list(gate.parameters())
+optimizers = [SGD(params, lr=0.1)]
+""",
+    "a class with a base": """class Base:
+    def __init__(self, gated):
+        self.is_gated = gated
+class Model(Base):
+    def __init__(self, gated):
+        super().__init__(gated)
+        if self.is_gated:
+            self.gate = nn.Linear(3, 1)
+        self.optimizers = [SGD(nets["net"].parameters(), lr=0.1)]
+        if self.is_gated:
+            self.optimizers.append(SGD(self.gate.parameters(), lr=0.1))
+            nets["gate"] = self.gate
+optimizers = Model(gated).optimizers
+""",
+    "a test that is not asked again": """class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        if kind.startswith("l"):
+            self.gate = nn.Linear(3, 1)
+        params = list(nets["net"].parameters())
+        if hasattr(self, "gate"):
+            params += list(self.gate.parameters())
+            nets["gate"] = self.gate
+        self.optimizers = [SGD(params, lr=0.1)]
+optimizers = Model().optimizers
+""",
 }
 
 

@@ -25,7 +25,7 @@ def made_under(script: Script, code: str, at: ast.stmt) -> str:
     Returns: the condition, as it can be asked there once more; "" where the variable has a value in any case, where
     the statement stands under the condition itself, or where it cannot be told.
     """
-    stores = [each for each in _stores(script, code, at) if not _is_of_itself(script, each, code)]
+    stores = [each for each in _stores(script, code, at) if not is_of_itself(script, each, code)]
     if not all(script.scope(each) is script.scope(at) and each.lineno < at.lineno for each in stores):
         return ""
     tests = []
@@ -35,7 +35,11 @@ def made_under(script: Script, code: str, at: ast.stmt) -> str:
             return ""
         tests.append(test)
     in_any_case = any(f"not {test}" in tests for test in tests)
-    return "" if in_any_case or set(tests) & set(_tests_around(script, at)) else " or ".join(dict.fromkeys(tests))
+    return (
+        ""
+        if in_any_case or set(tests) & {*map(ast.unparse, tests_around(script, at))}
+        else " or ".join(dict.fromkeys(tests))
+    )
 
 
 def _stores(script: Script, code: str, at: ast.stmt) -> Sequence[ast.expr]:
@@ -49,7 +53,7 @@ def _stores(script: Script, code: str, at: ast.stmt) -> Sequence[ast.expr]:
     elif _begins_without(script, ast.parse(code, mode="eval").body, at):
         stored = (each for each in script.find(*_VARIABLES) if isinstance(each.ctx, ast.Store))
         found = [each for each in stored if ast.unparse(each) == code]
-    return [each for each in found if not _is_none(script.statement(each))]
+    return [each for each in found if not is_none(script.statement(each))]
 
 
 def _begins_without(script: Script, variable: ast.expr, at: ast.stmt) -> bool:
@@ -97,7 +101,7 @@ def _looks_up(script: Script, holder: ast.expr) -> bool:
     )
 
 
-def _is_none(statement: ast.stmt) -> bool:
+def is_none(statement: ast.stmt) -> bool:
     """Whether it is `mask = None`, or `mask: Net` alone."""
     if isinstance(statement, ast.AnnAssign) and statement.value is None:
         return True
@@ -105,7 +109,7 @@ def _is_none(statement: ast.stmt) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
 
 
-def _is_of_itself(script: Script, store: ast.expr, code: str) -> bool:
+def is_of_itself(script: Script, store: ast.expr, code: str) -> bool:
     """Whether it is `mask = mask.cuda()`, which only runs where there is one."""
     statement = script.statement(store)
     return isinstance(statement, ast.Assign) and any(
@@ -133,7 +137,7 @@ def _test(script: Script, maker: ast.AST, stored: Sequence[ast.stmt], at: ast.st
     gives = [any(each in way for each in stored) for way in ways(maker)]
     if not all(any(each in way for way in ways(maker)) for each in stored) or all(gives):
         return ""
-    if not all(_lasts(script, test, maker, at) for test in tests):
+    if not all(lasts(script, test, maker, at) for test in tests):
         return ""
     count, place = gives.index(False), gives.index(True)
     if count and not any(gives[count:]):
@@ -157,7 +161,7 @@ def _exclude_each_other(tests: Sequence[ast.expr]) -> bool:
 
 def _denied(test: ast.expr) -> ast.expr:
     is_denied = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
-    return test.operand if is_denied else ast.UnaryOp(ast.Not(), test)  # type: ignore[attr-defined]
+    return test.operand if is_denied else ast.copy_location(ast.UnaryOp(ast.Not(), test), test)  # type: ignore[attr-defined]
 
 
 def _unparsed(operator: ast.boolop, tests: Sequence[ast.expr]) -> str:
@@ -171,13 +175,14 @@ def _tests(branches: ast.If) -> Iterator[ast.expr]:
         yield from _tests(branches.orelse[0])
 
 
-def _lasts(script: Script, test: ast.expr, maker: ast.If, at: ast.stmt) -> bool:
-    """Whether a test says at a statement what it said at the `if` before it."""
+def lasts(script: Script, test: ast.expr, asked_at: ast.stmt | ast.expr, at: ast.stmt) -> bool:
+    """Whether a test says at a statement what it said where it was asked, before that or behind it."""
     parts = [*ast.walk(test)]
     if not all(isinstance(each, (*_LASTING, *_OPERATORS)) for each in parts):
         return False
     asked = {ast.unparse(each) for each in parts if isinstance(each, _VARIABLES)}
-    between = (each for each in script.find(*_VARIABLES) if maker.lineno <= each.lineno < at.lineno)
+    first, last = sorted((asked_at.lineno, at.lineno))
+    between = (each for each in script.find(*_VARIABLES) if first <= each.lineno < last)
     return not any(
         isinstance(each.ctx, ast.Store) if ast.unparse(each) in asked else _changes(each, asked) for each in between
     )
@@ -188,10 +193,13 @@ def _changes(node: ast.expr, asked: set[str]) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in _CHANGES and ast.unparse(node.value) in asked
 
 
-def _tests_around(script: Script, at: ast.stmt) -> Iterator[str]:
-    """The tests that have held where a statement is reached."""
-    inner: ast.AST = at
+def tests_around(script: Script, at: ast.AST) -> Iterator[ast.expr]:
+    """The tests that have held where something is reached, the parts of `a and b` one by one, too."""
+    inner = at
     for parent in script.ancestors(at):
-        if isinstance(parent, ast.If) and inner in parent.body:
-            yield ast.unparse(parent.test)
+        if isinstance(parent, (ast.If, ast.IfExp)) and inner is not parent.test:
+            is_body = inner is parent.body or (isinstance(parent, ast.If) and inner in parent.body)
+            held = parent.test if is_body else _denied(parent.test)
+            yield held
+            yield from held.values if isinstance(held, ast.BoolOp) and isinstance(held.op, ast.And) else ()
         inner = parent

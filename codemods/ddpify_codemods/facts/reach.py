@@ -213,15 +213,19 @@ def _own_lookups(scripts: Sequence[Script]) -> frozenset[str]:
 
 
 def _libraries(scripts: Sequence[Script]) -> frozenset[str]:
-    """The names that stand for libraries, or for parts of them, in all files of a program."""
+    """The names that stand for libraries, or for parts of them, in all files of a program, and for nothing else."""
     files = {part for script in scripts for part in (script.path.stem, script.path.parent.name)}
     named = [each for script in scripts for each in script.imported.items()]
     own = {name for name, meant in named if not files.isdisjoint(meant.split("."))}
-    return frozenset(name for name, _ in named) - own
+    stored = {name for script in scripts for _, name in script.stores}
+    given = {each.arg for script in scripts for each in script.find(ast.arg)}
+    return frozenset(name for name, _ in named) - own - stored - given
 
 
 def _is_of_library(call: ast.Call, libraries: frozenset[str]) -> bool:
-    """Whether it is `eval("datasets." + name)`, of a library."""
+    """Whether it is `getattr(models, name)` or `eval("datasets." + name)`, of a library."""
+    if isinstance(call.func, ast.Name) and call.func.id == "getattr":
+        return bool(call.args) and isinstance(call.args[0], ast.Name) and call.args[0].id in libraries
     text = call.args[0] if call.args and isinstance(call.func, ast.Name) and call.func.id == "eval" else None
     while isinstance(text, ast.BinOp) and isinstance(text.op, ast.Add):
         text = text.left
@@ -259,6 +263,7 @@ def _run_in_program(scripts: tuple[Script, ...]) -> frozenset[ast.AST]:
     waiting += [(each, part) for each in scripts for node in each.tree.body for part in _when_defined(node)]
     guards = ((each, main_guard(each.tree)) for each in scripts)
     waiting += [(each, part) for each, guard in guards if guard is not None for part in guard.orelse]
+    libraries = _libraries(scripts)
     reached: set[ast.AST] = set()
     seen: set[tuple[Script, str]] = set()
     while waiting or taken:
@@ -268,7 +273,9 @@ def _run_in_program(scripts: tuple[Script, ...]) -> frozenset[ast.AST]:
                 reached.add(node)
                 taken += [(script, part.id) for part in walk(node) if isinstance(part, ast.Name)]
                 taken += [(script, name) for part in walk(node) for name in _imported_by_class(part)]
-                taken += [(script, name) for name in _all_of(script)] if not _names(node)[1] else []
+                taken += (
+                    [(script, name) for name in _all_of(script)] if not _names(node, libraries=libraries)[1] else []
+                )
         elif (found := taken.pop()) not in seen:
             seen.add(found)
             script, name = found

@@ -43,6 +43,18 @@ if __name__ == "__main__":
         ("import other\ngetattr(other, name)()", OTHER, False),
         ("from other import loader", OTHER.replace("return torch.rand(3)", "return train()"), False),
         ("from other import loader", OTHER.replace("return torch.rand(3)", "return globals()[name]()"), False),
+        (
+            "from other import loader",
+            "from torchvision import models\n"
+            + OTHER.replace("return torch.rand(3)", "return getattr(models, name)()"),
+            True,
+        ),
+        (
+            "from other import loader",
+            "from torchvision import models\nmodels = [train]\n"
+            + OTHER.replace("return torch.rand(3)", "return getattr(models, name)()"),
+            False,
+        ),
         ("from other import loader", OTHER.replace('if __name__ == "__main__":', "if True:"), False),
         ("from other import loader", OTHER.replace("def train", "@registered\ndef train"), False),
         ("from other import loader", OTHER.replace("train()\nif", "vars(args)\n    train()\nif"), True),
@@ -106,7 +118,7 @@ HELPERS = "def init(args):\n    dist.init_process_group('nccl')\ndef rank():\n  
 )
 def test_functions_that_nothing_names(entry: str, unused: set[str]) -> None:
     """An import alone uses nothing, unless under another name; a lookup by a computed name may use everything."""
-    helpers = script_of(HELPERS, is_entry=False)
+    helpers = replace(script_of(HELPERS, is_entry=False), path=Path("helpers.py"))
     found = never_used([script_of(entry), helpers]).get(helpers, frozenset())
     assert found == unused
 
@@ -142,6 +154,17 @@ class Own(Base):
             "from torchvision import datasets\nfrom networks import Net\neval(f'datasets.{name}')(Net())",
             {"Base"},
             False,
+        ),
+        (
+            "from torchvision import models\nfrom networks import Net\nNet(getattr(models, name)())",
+            {"Base"},
+            False,
+        ),
+        (
+            "from torchvision import models\nfrom networks import Net\n"
+            "def made(models):\n    getattr(models, name)()\nmade(Net())",
+            set(),
+            True,
         ),
         ("import networks\neval('networks.' + name)()", set(), True),
         ("import networks as n\neval('n.' + name)()", set(), True),

@@ -332,6 +332,93 @@ def test_a_criterion_beside_a_model_is_computed_whole() -> None:
                     pass
             """,
         ),
+        (
+            """\
+            net = Net() if train else None
+            if train:
+                if adam:
+                    o = optim.Adam(net.parameters())
+                else:
+                    o = optim.SGD(net.parameters())
+            """,
+            """\
+            net = Net() if train else None
+            if train:
+                net = DistributedDataParallel(net)
+                if adam:
+                    o = optim.Adam(net.parameters())
+                else:
+                    o = optim.SGD(net.parameters())
+            """,
+        ),
+        (
+            """\
+            class Model(Base):
+                def __init__(self, opt):
+                    if self.is_train and opt.mask:
+                        self.mask = Mask()
+                    if opt.late():
+                        self.late = Late()
+                    if self.is_train:
+                        params = []
+                        if opt.mask:
+                            params += self.mask.parameters()
+                        if opt.late():
+                            params += self.late.parameters()
+                        self.o = optim.SGD(params)
+            """,
+            """\
+            class Model(Base):
+                def __init__(self, opt):
+                    if self.is_train and opt.mask:
+                        self.mask = Mask()
+                    if opt.late():
+                        self.late = Late()
+                    if self.is_train:
+                        params = []
+                        if opt.mask:
+                            params += self.mask.parameters()
+                        if opt.late():
+                            self.late = DistributedDataParallel(self.late)
+                            params += self.late.parameters()
+                        if opt.mask:
+                            self.mask = DistributedDataParallel(self.mask)
+                        self.o = optim.SGD(params)
+            """,
+        ),
+        (
+            """\
+            def train(net, other=None):
+                o = [optim.SGD(net.parameters())]
+                if other is not None:
+                    o.append(optim.SGD(other.parameters()))
+            """,
+            """\
+            def train(net, other=None):
+                net = DistributedDataParallel(net)
+                o = [optim.SGD(net.parameters())]
+                if other is not None:
+                    other = DistributedDataParallel(other)
+                    o.append(optim.SGD(other.parameters()))
+            """,
+        ),
+        (
+            """\
+            nets = build()
+            for name in nets.keys():
+                o[name] = optim.SGD(nets[name].parameters())
+            evaluate(nets)
+            nets(x)
+            """,
+            """\
+            nets = build()
+            nets = DistributedDataParallel(nets)
+            for name in nets.keys():
+                o[name] = optim.SGD(nets[name].parameters())
+            evaluate(nets)
+            nets(x)
+            """,
+        ),
     ],
 )
 def test_branches(before: str, after: str) -> None:

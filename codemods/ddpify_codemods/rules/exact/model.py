@@ -10,6 +10,7 @@ from ...facts.bindings import names_in
 from ...facts.made_under import made_under
 from ...facts.optimizers import Optimizer, optimizers
 from ...facts.script import Script
+from ...facts.taken_under import condition_again, taken_under
 from ...facts.trained_modules import Base
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -69,19 +70,22 @@ def _unnamed(base: Base) -> Finding:
 
 def place(script: Script, call: ast.Call | ast.stmt, base: Base) -> ast.stmt:
     """The statement before which the module is made distributed: the one that builds the optimizer, or, when that is
-    one of several branches, the outermost branching statement that does not itself bind the module. Where parameters
-    are updated by hand, the training loop around that."""
+    one of several branches, the outermost branching statement that does not itself bind the module, nor stands where
+    there is none; when it is in a loop over the module's parts, that loop. Where parameters are updated by hand, the
+    training loop around that."""
     if isinstance(call, ast.For):
         return _training_loop(script, base)
     visible = script.scope(base.node) in (script.scope(call), script.tree) and not _of_loop(script, call, base)
-    at = script.statement(call if visible else base.node)
-    best = at
+    at = best = script.statement(call if visible else base.node)
+    if _needs(script, base, at) and not _condition(script, base, at):
+        at = best = script.statement(base.node)
+    needs = _needs(script, base, at)
     for parent in script.ancestors(at):
-        if not isinstance(parent, _BRANCHES):
+        if not (isinstance(parent, _BRANCHES) or _runs_over(parent, base)):
             break
-        if _binds(parent, base) or (_condition(script, base, parent) and not _condition(script, base, at)):
+        if _binds(parent, base) or _needs(script, base, parent) != needs:
             break
-        if isinstance(parent, (ast.If, ast.Try)) and not _is_elif(script, parent):
+        if isinstance(parent, (ast.If, ast.Try, ast.For)) and not _is_elif(script, parent):
             best = parent
     while _is_elif(script, best):
         parent = script.parents[best]
@@ -118,6 +122,13 @@ def _of_loop(script: Script, call: ast.AST, base: Base) -> bool:
     return not base.each_of and any(
         isinstance(parent, ast.For) and parent not in inside and names & names_in(parent.target)
         for parent in script.ancestors(base.node)
+    )
+
+
+def _runs_over(node: ast.AST, base: Base) -> bool:
+    """Whether it is a loop over the parts of a module: `for name in nets.keys():`."""
+    return isinstance(node, ast.For) and any(
+        isinstance(part, ast.expr) and ast.unparse(part) == base.code for part in ast.walk(node.iter)
     )
 
 
@@ -214,9 +225,19 @@ def _code(script: Script, target: Target, base: Base, at: ast.stmt) -> str:
     return f"if {condition}:\n    {code}" if condition else code
 
 
-def _condition(script: Script, base: Base, at: ast.AST) -> str:
-    """That under which alone there is the module before a statement: `if args.mask: mask = Net()`."""
-    return made_under(script, base.code, at) if isinstance(at, ast.stmt) and not base.each_of else ""
+def _condition(script: Script, base: Base, at: ast.stmt) -> str:
+    """That under which alone there is the module before a statement, if it can be asked there: `if args.mask: …`."""
+    if base.each_of:
+        return ""
+    return made_under(script, base.code, at) or condition_again(script, taken_under(script, base.node, at), at)
+
+
+def _needs(script: Script, base: Base, at: ast.AST) -> str:
+    """The same, be it one that cannot be asked there."""
+    if base.each_of or not isinstance(at, ast.stmt):
+        return ""
+    tests = taken_under(script, base.node, at)
+    return made_under(script, base.code, at) or " and ".join(map(ast.unparse, tests))
 
 
 def _assignable(script: Script, base: Base, at: ast.stmt) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...facts.effects import sample_code
+from ...facts.header import main_guard
+from ...facts.reach import run_alone
 from ...facts.script import Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
@@ -15,15 +17,33 @@ _TENSORS = frozenset({"torch.Tensor", "torch.tensor.Tensor", "torch._tensor.Tens
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Refuse what asks whether the very type of something is torch.Tensor, but for what data sets do."""
+    """Nothing in one file alone: what the program comes to is known when all were read."""
+    return iter(())
+
+
+def check_program(scripts: Sequence[Script], target: Target, edits: Sequence[Edit]) -> Iterator[tuple[Script, Finding]]:
+    """Refuse what asks whether the very type of something is torch.Tensor, but for what data sets do, and functions
+    that the program never comes to."""
+    for script in scripts:
+        if found := [*_comparisons(script)]:
+            guard = None if script is scripts[0] else main_guard(script.tree)
+            alone = {*(guard.body if guard else ()), *run_alone(scripts, script)}
+            yield from ((script, _refused(node)) for node in found if alone.isdisjoint(script.ancestors(node)))
+
+
+def _comparisons(script: Script) -> Iterator[ast.Compare]:
     per_sample = sample_code(script)
     for node in script.find(ast.Compare):
         sides = [node.left, *node.comparators]
         asked = any(isinstance(operator, _COMPARED) for operator in node.ops) and any(map(_is_type, sides))
         if asked and any(_names_tensor(script, side) for side in sides) and node not in per_sample:
-            message = f"`{ast.unparse(node)}` is false for batches and losses, which are of subclasses of torch.Tensor"
-            remedy = "ask isinstance(…, torch.Tensor), or use --style plain"
-            yield Finding(RULE.id, "refused", node.lineno, message, remedy)
+            yield node
+
+
+def _refused(node: ast.Compare) -> Finding:
+    message = f"`{ast.unparse(node)}` is false for batches and losses, which are of subclasses of torch.Tensor"
+    remedy = "ask isinstance(…, torch.Tensor), or use --style plain"
+    return Finding(RULE.id, "refused", node.lineno, message, remedy)
 
 
 def _is_type(node: ast.expr) -> bool:
@@ -56,4 +76,5 @@ print(loss.item() if type(loss) is torch.Tensor else loss)
 """,
     after="",
     check=check,
+    check_program=check_program,
 )
