@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from ..batch_norm import LIBRARIES as NETWORKS
 from ..data_parallel import CLASSES as DATA_PARALLEL
 from ..data_parallel import COPIES, called_in_parallel
 from ..loggers import loggers
@@ -234,7 +235,7 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return replace(found, is_none=None) if any(each.is_none is not False for each in args[2:]) else found
         if by_name and (bases := [_BASES[each] for each in args[0].only(Library) if each in _BASES]):
             return of(bases[0])
-        if by_name and libraries_of(args[0]):
+        if by_name and (libraries := libraries_of(args[0])) and all(each.startswith(NETWORKS) for each in libraries):
             return SAME  # getattr(models, name), as models.__dict__[name] is
         self.changes_layers(name, args, keywords, node, frame)
         if name == "setattr" and len(node.args) == 3:

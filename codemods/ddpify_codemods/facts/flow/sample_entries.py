@@ -44,9 +44,13 @@ class SampleEntries(State):
 
     def of_sample(self, node: ast.Call, value: Value, frame: Frame) -> Value:
         """What `rows.append(value)` puts into a list: a row of this turn's sample, where it is made of no other."""
-        loop = self.contexts[-1].node if self.contexts else None
+        context = self.contexts[-1] if self.contexts else None
+        loop = context.node if context is not None else None
         rows = (
-            value.kind in LOCAL_ROWS and isinstance(loop, ast.For) and runs_over_samples(self.value(loop.iter, frame))
+            context is not None
+            and value.kind in LOCAL_ROWS
+            and isinstance(loop, ast.For)
+            and runs_over_samples(self.value(loop.iter, context.frame))  # a forward has other names
         )
         if rows and names_in(node) & left_by_turns(loop):  # type: ignore[arg-type]
             return made_of("unknown", [value], reason=COUPLES)

@@ -31,6 +31,7 @@ from .penalties import penalizes
 from .program import Program
 from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
+from .uncalled import uncalled
 from .values import root_of
 from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses, in_other_branch
 from .wrapping_place import is_frozen_by, is_initialized, is_kept_there, knows_all, moved_on, once, place, seen_from
@@ -88,6 +89,9 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
     result = Wrapping()
     roots = {root_of(module).made for module in found.trained}
     if not roots or not bases or (program.fully_sharded and len(roots) > 1):
+        if not (roots or found.backwards) and (never := uncalled(program.scripts)) is not None:
+            result.problems.append(Problem(program.scripts[0], *never))
+            return result
         what = f"no model is seen that is trained{_unfound(program)}"
         if roots:
             what = f"{len(roots)} models are trained" if len(roots) > 1 else "the trained model is not seen by its name"

@@ -101,7 +101,7 @@ def test_a_function_that_is_only_wrapped_is_in_no_registry(decorator: str) -> No
 TABLE = "import sys\nimport zoo\n"
 
 
-CHOSEN = ("zoo.__dict__[sys.argv[1]]()", "vars(zoo)[sys.argv[1]]()", "getattr(zoo, sys.argv[1])()")
+CHOSEN = ("zoo.__dict__[sys.argv[1]]()", "vars(zoo)[sys.argv[1]]()")
 
 
 @pytest.mark.parametrize("made", CHOSEN)
@@ -163,6 +163,22 @@ def test_what_is_chosen_of_torch_or_of_the_program_is_not_one_of_a_library() -> 
 
 def test_a_network_that_is_chosen_of_a_library_without_others() -> None:
     program = HEAD + TABLE + TRAINS
-    for made in (*CHOSEN, "getattr(zoo.models, sys.argv[1])(pretrained=True)"):
-        assert "ddp_model(x)" in plain(program.format(made))
+    for made in (*CHOSEN, "getattr(models, sys.argv[1])(pretrained=True)"):
+        assert "ddp_model(x)" in plain("from torchvision import models\n" + program.format(made))
     assert "DistributedDataParallel" not in plain(program.format("getattr(nn, sys.argv[1])(4, 3)"))
+
+
+@pytest.mark.parametrize("puts", ["", "models.B = B\n", 'setattr(models, "B", B)\n', "kept = [B]\n"])
+def test_a_network_that_is_chosen_of_torchvision_beside_others(puts: str) -> None:
+    nets = NETS.replace("return {}", f"return {COUPLED}")
+    program = "from torchvision import models\n" + HEAD + "import sys\n" + nets + puts
+    code = plain(program + TRAINS.format("getattr(models, sys.argv[1])()"))
+    assert ("ddp_model(x)" in code) is not puts
+
+
+def test_what_a_name_chooses_of_another_library_may_be_no_network() -> None:
+    """A metric of torchmetrics gets the batches of all ranks."""
+    trains = TRAINS.format("nn.Linear(4, 3)").replace("loss = F.cross_entropy(model(x), y)", "out = model(x)\n    {}")
+    shows = "loss = F.cross_entropy(out, y)\n    print(metric(out, y).item())"
+    code = plain(HEAD + TABLE + "metric = getattr(zoo, sys.argv[1])()\n" + trains.replace("{}", shows))
+    assert "ddp_model(x)" in code and "whole_batch(metric(" not in code

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
+from ddpify_codemods import convert
 from ddpify_codemods.facts.flow.sample_entries import fills, given, left_by_turns, row_of_each
 from ddpify_codemods.facts.flow.values import Items, Value, of
 
@@ -111,3 +113,24 @@ def test_rows_of_a_list() -> None:
     assert row_of_each(of(Items("list", {}, Value("rows")))) is None
     assert row_of_each(of(Items("list", {}, Value("picked"), by_sample=True))) is None
     assert row_of_each(of(Items("list", {0: Value()}, Value("rows"), by_sample=True))) is None
+
+
+def test_a_forward_of_another_file_that_fills_a_list() -> None:
+    """The loop around it, with names and nodes of its own, was taken for one of this file."""
+    net = """\
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 3)])
+    def forward(self, x):
+        found = []
+        for layer in self.layers:
+            found.append(layer(x))
+        return found[0]
+"""
+    source = training().replace("nn.Linear(4, 3)", "Net()")
+    source = source.replace("in train_loader:", 'in tqdm(train_loader, desc=f"{epoch + 1}"):')
+    source = f"from net import Net\nfrom tqdm import tqdm\n{source}"
+    result = convert({Path("train.py"): source, Path("net.py"): net}, "cpu", style="plain")[Path("train.py")]
+    assert not refusals(result) and "ddp_model(x)" in result.code
