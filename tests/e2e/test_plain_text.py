@@ -427,6 +427,67 @@ for epoch in range(2):
             hits += (scores.argmax(1) == labels).sum().item()
     print(total / len(test_loader), hits)
 """,
+    "texts in another order and of a given length, a method that collates, and tensors filled by numbers": """\
+class Texts(torch.utils.data.Dataset):
+    def __init__(self, size, pad):
+        self.texts, self.pad = [(text(), text(), i % 3) for i in range(size)], pad
+
+    def __len__(self):
+        return len(self.texts)
+
+    def __getitem__(self, i):
+        return self.texts[i]
+
+    def collate(self, batch):
+        first, second, labels = zip(*batch)
+        return pad_sequence(first, True, self.pad), pad_sequence(second, True, self.pad), torch.tensor(labels)
+
+
+def in_order(batch, most=8):
+    ordered = sorted(batch, key=lambda each: len(each[0]), reverse=True)
+    firsts = [x for x, _, _ in ordered]
+    seconds = [F.pad(y, (0, most - len(y)), value=5) for _, y, _ in ordered]
+    return pad_sequence(firsts, True, 5), torch.stack(seconds), torch.tensor([label for _, _, label in ordered])
+
+
+def by_numbers(batch):
+    size = len(batch)
+    firsts, seconds, labels = zip(*batch)
+    lengths = [x.shape[0] for x in firsts]
+    padded = torch.zeros(size, max(lengths), dtype=torch.long)
+    for i in range(size):
+        end = lengths[i]
+        padded[i, :end] = firsts[i][:end]
+    return padded, pad_sequence(seconds, True, 2), torch.tensor(labels)
+
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.out = nn.Embedding(20, 8), nn.Linear(16, 3)
+
+    def forward(self, x, y):
+        return self.out(torch.cat([torch.tanh(self.embedding(x)).mean(1), self.embedding(y).sum(1)], 1))
+
+
+model = Words()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+texts = Texts(48, 1)
+loaders = [
+    DataLoader(texts, batch_size=12, collate_fn=texts.collate),
+    DataLoader(texts, batch_size=12, collate_fn=in_order),
+    DataLoader(texts, batch_size=12, collate_fn=by_numbers),
+]
+for loader in loaders:
+    total = 0.0
+    for x, y, labels in loader:
+        loss = F.cross_entropy(model(x, y), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    print(total / len(loader))
+""",
 }
 
 

@@ -34,6 +34,13 @@ def collate(batch):
     x, y = zip(*batch)
     return pad_sequence(x, batch_first=True, padding_value={}), torch.tensor(y)
 """
+MADE = """\
+def make(pad=3):
+    def collate(batch):
+        x, y = zip(*batch)
+        return pad_sequence(x, batch_first=True, padding_value=pad), torch.tensor(y)
+    {}
+"""
 PICTURES = """\
 def collate(batch):
     xs, ys = zip(*batch)
@@ -87,7 +94,14 @@ def converted(source: str, batch: tuple[str, str, str] = PAIR, target: str = "cp
         (
             "def collate(batch):\n    xs, ys = [], []\n    for x, y in sorted(batch, key=len):\n        xs.append(x)\n"
             "        ys.append(y)\n    return [pad_sequence(xs, True), torch.tensor(ys)]\n" + LOADER.format("collate"),
-            "",
+            "[(0, 1, 0)]",
+        ),
+        (
+            "class B:\n    def __init__(self, p):\n        self.p = None\n        self.p = p\n"
+            "    def __call__(self, batch):\n        x, y = zip(*batch)\n"
+            "        return pad_sequence(x, True, self.p), torch.tensor(y)\nclass C(B):\n    pass\n"
+            + LOADER.format("C(PAD)"),
+            "[(0, 1, PAD)]",
         ),
         (
             "def collate(batch):\n    batch.sort(key=lambda each: len(each[0]), reverse=True)\n"
@@ -134,13 +148,38 @@ def test_a_batch_that_is_one_tensor() -> None:
         COLLATE.format("1, padding_side='left'"),
         "def collate(batch):\n    pad = 1\n    pad_value = pad if len(batch) > 3 else 0\n"
         + COLLATE.format("pad_value")[20:],
-        "def made():\n    pad = 3\n"
-        + COLLATE.format("pad").replace("\n", "\n    ").replace("def", "    def", 1)
-        + "return collate\ncollate = made()\n",
+        # a name that stands for something else where the loader is made, or for several things
+        MADE.format("pad = 5\n    return collate"),
+        MADE.format("return collate"),
+        MADE.format("return collate") + "class O: pass\no = O()\no.p = 3\nmade = make(o.p)\no.p = 7\n",
+        "def together(xs):\n    return pad_sequence(xs, True, PAD)\n"
+        "def collate(batch, PAD=5):\n    x, y = zip(*batch)\n    return together(x), torch.tensor(y)\n",
+        COLLATE.format("p").replace("    x,", "    p = 1\n    p += 1\n    x,", 1),
+        COLLATE.format("p").replace("    x,", "    p = 1\n    p, q = 2, 3\n    x,", 1),
+        COLLATE.format("p").replace("    x,", "    p = 1\n    if PAD:\n        p = 2\n    x,", 1),
+        COLLATE.format("p").replace("    x,", "    p = 1\n    for _ in (1, 2):\n        p = p + 1\n    x,", 1),
+        "p = 5\ndef together(xs):\n    p, q = 1, 2\n    return pad_sequence(xs, True, p)\n"
+        "def collate(batch):\n    x, y = zip(*batch)\n    return together(x), torch.tensor(y)\n",
+        "class C:\n    def __init__(self, p):\n        self.p = p\n    def change(self):\n        self.p = 8\n"
+        "    def __call__(self, batch):\n        x, y = zip(*batch)\n"
+        "        return pad_sequence(x, True, self.p), torch.tensor(y)\ndef make(p):\n    return C(p)\n",
+        "class C:\n    def __init__(self, p):\n        self.p = p\n"
+        "    def __call__(self, batch):\n        x, y = zip(*batch)\n"
+        "        return pad_sequence(x, True, self.p), torch.tensor(y)\ndef make(p):\n    return C(p + 1)\n",
+        # samples in several orders, or not all of them
+        COLLATE.format("1").replace("    x,", "    other = sorted(batch, key=len)\n    z, _ = zip(*other)\n    x,", 1),
+        COLLATE.format("1").replace("    x,", "    batch = [b for b in batch if b is not None]\n    x,", 1),
+        COLLATE.format("1").replace("    x,", "    batch = list(filter(None, batch))\n    x,", 1),
+        COLLATE.format("1").replace("    x,", "    batch = sorted(batch, key=len)[1:]\n    x,", 1),
+        COLLATE.format("len(batch)"),
+        "def pair(b, batch):\n    return torch.stack([b[0][:1] - o[0][:1] for o in batch])\n"
+        "def collate(batch):\n    for b in batch:\n        d = pair(b, batch)\n"
+        "    return d, torch.tensor([b[1] for b in batch])\n",
     ],
 )
 def test_what_is_not_known_is_refused(collate: str) -> None:
-    assert "DistributedDataParallel" not in converted(collate + LOADER.format("collate"))
+    name = "made" if "made = " in collate else "make(PAD)" if "def make" in collate else "collate"
+    assert "DistributedDataParallel" not in converted(collate + LOADER.format(name))
 
 
 def test_another_engine_refuses() -> None:
@@ -187,3 +226,59 @@ def test_the_lengths_of_batches_for_gpus_go_from_host_to_host() -> None:
     assert "torch.cuda.set_device(" in code
     unpadded = converted(source.replace(", collate_fn=collate", ""), target="cuda")
     assert 'dist.init_process_group("nccl")' in unpadded
+
+
+def of_files(**files: str) -> str:
+    """The code of a program of several files, that trains by a collate function which the first one imports."""
+    main = HEAD + files.pop("main") + TRAINS.format(batch="x, y", x="x", y="y")
+    others = {
+        Path(f"{name}.py"): "from torch.nn.utils.rnn import pad_sequence\nimport torch\n" + text
+        for name, text in files.items()
+    }
+    return convert({Path("train.py"): main, **others}, "cpu", style="plain")[Path("train.py")].code
+
+
+SETS = "import batches\ndef later():\n    batches.END = 7\n"
+IMPORTS = "from batches import collate\n" + LOADER.format("collate")
+
+
+@pytest.mark.parametrize(
+    ("files", "padded"),
+    [
+        ({"main": IMPORTS, "batches": "END = 4\n" + COLLATE.format("END")}, "[(0, 1, 4)]"),
+        (
+            {"main": IMPORTS, "batches": "from names import END\n" + COLLATE.format("END"), "names": "END = 5\n"},
+            "[(0, 1, 5)]",
+        ),
+        (  # another number than that of the same name
+            {
+                "main": "from names import END\n" + IMPORTS,
+                "batches": "END = 4\n" + COLLATE.format("END"),
+                "names": "END = 5\n",
+            },
+            "[(0, 1, 4)]",
+        ),
+        (
+            {"main": "from batches import END\nEND = 5\n" + IMPORTS, "batches": "END = 4\n" + COLLATE.format("END")},
+            "[(0, 1, 4)]",
+        ),
+        (
+            {"main": "import batches\nbatches.END = 9\n" + IMPORTS, "batches": "END = 4\n" + COLLATE.format("END")},
+            "",
+        ),
+        ({"main": IMPORTS, "batches": "END = read()\n" + COLLATE.format("END")}, ""),
+        (
+            {
+                "main": IMPORTS,
+                "batches": "END = 4\ndef change():\n    global END\n    END = 5\n" + COLLATE.format("END"),
+            },
+            "",
+        ),
+        ({"main": IMPORTS, "batches": "END = 4\nEND = END + read()\n" + COLLATE.format("END")}, ""),
+        ({"main": IMPORTS + "import other\n", "batches": "END = 4\n" + COLLATE.format("END"), "other": SETS}, ""),
+    ],
+)
+def test_names_of_other_files(files: dict[str, str], padded: str) -> None:
+    code = of_files(**files)
+    assert ("EquallyPaddedLoader" in code) is bool(padded)
+    assert not padded or f"padded={padded}" in code

@@ -6,13 +6,12 @@ import ast
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 
-from ..script import Script
 from .collate_expressions import CollateExpressions, is_descending, looks_up, stored
 from .collate_parts import COLUMNS, Keyed, Names, Part, Unclear, either, flat, is_of_turn, is_stacked, of_one
 from .concatenated import Concatenated, Offsets, appended_to
-from .filled import filled, is_longest
+from .filled import filled, is_longest, size_of_first
 from .lengthened import Lengthened
-from .padding import Padded, in_words_of
+from .padding import Padded
 from .pictures import pictures
 from .values import Function
 
@@ -36,8 +35,9 @@ def collated(function: Function) -> Part | None:
         return None
     given: dict[str, Part] = dict.fromkeys((*names[1:], *(each.arg for each in parameters.kwonlyargs)), "same")
     given[names[0]] = "column"
+    codes = {name: ast.Name(name, ast.Load()) for name, part in given.items() if part == "same"}
     try:
-        return _given_back(function.node, given, function.script, _DEPTH, batch=names[0])
+        return _given_back(function, given, _DEPTH, names[0], codes, function)
     except Unclear:
         return None
 
@@ -66,19 +66,15 @@ def paddings(part: Part) -> dict[str | int | None, Padded]:
 
 
 def _given_back(
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
-    names: Names,
-    script: Script,
-    depth: int,
-    batch: str = "",
-    codes: Mapping[str, ast.expr] | None = None,
+    function: Function, names: Names, depth: int, batch: str, codes: Mapping[str, ast.expr], outer: Function
 ) -> Part:
-    """What a function gives back for arguments. batch: the name of all samples, which may be sorted. codes: what its
-    parameters stand for, if it is called by the collate function."""
+    """What a function gives back for arguments. batch: the name of all samples, which may be sorted; "" where it is
+    called by the collate function, outer. codes: what its parameters stand for there."""
+    node = function.node
     decorators = {ast.unparse(each) for each in getattr(node, "decorator_list", ())}
     if node.args.vararg or node.args.kwarg or not decorators <= {"staticmethod"}:
         raise Unclear
-    follow = _Follow(script, dict(names), stored(node), depth, batch, codes)
+    follow = _Follow(function, dict(names), stored(node), depth, batch, codes, outer)
     if isinstance(node, ast.Lambda):
         return follow.part(node.body)
     follow.run(node.body)
@@ -93,10 +89,8 @@ class _Follow(CollateExpressions):
     at_times = False
     counting: Set[str] = frozenset()
 
-    def given_back(
-        self, function: ast.FunctionDef | ast.Lambda, names: dict[str, Part], codes: Mapping[str, ast.expr]
-    ) -> Part:
-        return _given_back(function, names, self.script, self.depth - 1, codes=codes)
+    def given_back(self, function: Function, names: dict[str, Part], codes: Mapping[str, ast.expr]) -> Part:
+        return _given_back(function, names, self.depth - 1, "", codes, self.outer)
 
     def run(self, body: Iterable[ast.stmt]) -> None:
         for statement in body:
@@ -110,18 +104,23 @@ class _Follow(CollateExpressions):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and (self.fills(node) or self.measures(node)):
             return
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            value, target = self.part(node.value), node.targets[0]
+            value, code, target = self.part(node.value), self.code_of(node.value), node.targets[0]
+            if (
+                value == "stacked"
+                and isinstance(target, ast.Tuple)
+                and getattr(node.value, "elt", node.value) in self.by_column
+            ):
+                value = (value,) * len(target.elts)
             self.assign(target, value)
-            if isinstance(target, ast.Name):
-                self.codes.pop(target.id, None)
-                self.codes |= {target.id: in_words_of(node.value, self.codes)} if value == "same" else {}
+            if isinstance(target, ast.Name) and value == "same" and code is not None:
+                self.codes[target.id] = code
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self.assign(node.target, self.part(node.value))
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             if isinstance(node.op, ast.MatMult):
                 raise Unclear
             owner = self.named(node.target.id)
-            self.names[node.target.id] = self.computed([owner, self.part(node.value)])
+            self.assign(node.target, self.computed([owner, self.part(node.value)]))
             if self.names[node.target.id] != owner:  # it may be changed in place, for whoever else holds it
                 raise Unclear
         elif isinstance(node, ast.Return) and node.value is not None and not self.in_turn:
@@ -141,7 +140,7 @@ class _Follow(CollateExpressions):
         lists = [name for name, part in self.names.items() if part == "column"]
         longest = any(is_longest(self.script.scope(node), node.value, name) for name in lists)
         if longest and isinstance(node.targets[0], ast.Name):
-            self.names[node.targets[0].id] = "longest"
+            self.assign(node.targets[0], "longest")
         return longest and isinstance(node.targets[0], ast.Name)
 
     def pads_pictures(self, node: ast.Assign) -> bool:
@@ -162,23 +161,22 @@ class _Follow(CollateExpressions):
 
     def value_of(self, value: ast.expr) -> str:
         """The code of what samples are padded with, in the words of the collate function; "" where it has none."""
-        code = in_words_of(value, self.codes)
-        others = {
-            name for name in (self.local | self.names.keys()) - self.codes.keys() if self.names.get(name) != "same"
-        }
-        unknown = any(isinstance(each, ast.Name) and each.id in others for each in ast.walk(code))
-        return "" if unknown else ast.unparse(code)
+        code = self.code_of(value)
+        return "" if code is None else ast.unparse(code)
 
     def fills(self, node: ast.Assign) -> bool:
         """Whether a tensor is made which a loop fills with samples, padded to the longest."""
-        found = filled(self.script, self.script.scope(node), node) if not self.in_turn and not self.at_times else None
-        if found is None or self.named(found[0]) != "column" or self.part(found[1]) != "same":
+        lists = {name for name, part in self.names.items() if part in ("column", "unordered")}
+        alike = not self.in_turn and not self.at_times
+        found = filled(self.script, self.script.scope(node), node, lists) if alike else None
+        if found is None or self.named(found.samples) != "column" or self.part(found.value) != "same":
             return False
-        _, value, loop = found
-        if not (code := self.value_of(value)):
+        if not (code := self.value_of(found.value)):
             return False
-        self.names[ast.unparse(node.targets[0])] = Padded(1, code)
-        self.filling.add(loop)
+        if not all(size_of_first(each) in lists or self.part(each) == "same" for each in found.sizes):
+            return False
+        self.assign(node.targets[0], Padded(1, code))
+        self.filling.add(found.loop)
         return True
 
     def alone(self, node: ast.expr) -> None:
@@ -217,6 +215,7 @@ class _Follow(CollateExpressions):
         over = self.part(node.iter)
         for name in stored(node):  # what it has from the turn before
             self.names.pop(name, None)
+            self.codes.pop(name, None)
         if over in COLUMNS or over == "numbered":
             self.counting = {name for name in appended_to(node) if isinstance(self.names.get(name), tuple)}
             for name in self.counting:  # `[0]`, with something of each sample behind: it tells of those before
@@ -235,16 +234,20 @@ class _Follow(CollateExpressions):
                     del self.names[name]
         else:
             raise Unclear
+        for name in stored(node):  # as many turns as there are
+            self.codes.pop(name, None)
 
     def branches(self, node: ast.If) -> None:
         test = self.part(node.test)
         if not of_one(test):
             raise Unclear
-        before, at_times = dict(self.names), self.at_times
+        before, codes, at_times = dict(self.names), dict(self.codes), self.at_times
         self.at_times = at_times or test != "same"
         self.run(node.body)
         after, self.names = self.names, before
+        said, self.codes = self.codes, codes
         self.run(node.orelse)
+        self.codes = {name: code for name, code in self.codes.items() if _is_same_code(code, said.get(name))}
         self.at_times = at_times
         both = {}
         for name in self.names.keys() & after.keys():
@@ -253,3 +256,7 @@ class _Follow(CollateExpressions):
             except Unclear:
                 continue  # it matters if it is read
         self.names = both
+
+
+def _is_same_code(code: ast.expr, other: ast.expr | None) -> bool:
+    return other is not None and ast.unparse(code) == ast.unparse(other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -30,7 +30,9 @@ from .collate_parts import (
 from .concatenated import Concatenated, Offsets, offsets
 from .encodings import NAMES, is_encoding
 from .lengthened import Behind, Lengthened
-from .padding import Padded, compared, in_words_of, padded_by, pads, turned
+from .padding import Padded, compared, padded_by, pads, turned
+from .said_there import binder_of, defaults
+from .values import Function
 
 _LISTS = frozenset({"list", "tuple"})
 _ROW_BY_ROW = frozenset(
@@ -56,20 +58,21 @@ class CollateExpressions(CollateLengths):
 
     def __init__(
         self,
-        script: Script,
+        function: Function,
         names: dict[str, Part],
         local: set[str],
         depth: int,
-        batch: str = "",
-        codes: Mapping[str, ast.expr] | None = None,
+        batch: str,
+        codes: Mapping[str, ast.expr],
+        outer: Function,
     ) -> None:
-        self.script, self.names, self.local, self.depth, self.batch = script, names, local, depth, batch
-        self.codes, self.in_turn = dict(codes or {}), False
+        self.function, self.script, self.outer = function, function.script, outer
+        self.names, self.local, self.depth, self.batch = names, local, depth, batch
+        self.codes, self.in_turn = dict(codes), False
         self.filling: set[ast.stmt] = set()  # loops that fill tensors with padded samples
+        self.by_column: set[ast.expr] = set()  # what makes something of each of several columns
 
-    def given_back(
-        self, function: ast.FunctionDef | ast.Lambda, names: dict[str, Part], codes: Mapping[str, ast.expr]
-    ) -> Part:
+    def given_back(self, function: Function, names: dict[str, Part], codes: Mapping[str, ast.expr]) -> Part:
         """What a function that is called gives back for arguments."""
         raise NotImplementedError
 
@@ -77,6 +80,7 @@ class CollateExpressions(CollateLengths):
         """Give a name, or a part of what one holds, a value."""
         if isinstance(target, ast.Name):
             self.names[target.id] = "one" if value == "new" and self.in_turn else value
+            self.codes.pop(target.id, None)
         elif isinstance(target, ast.Tuple | ast.List):
             if isinstance(value, tuple) and len(value) != len(target.elts):
                 raise Unclear
@@ -136,8 +140,9 @@ class CollateExpressions(CollateLengths):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             return "one" if of_one(self.part(node.left)) and of_one(self.part(node.right)) else unclear()
         if isinstance(node, ast.Compare) and isinstance(padded := self.part(node.left), Padded):
-            other = in_words_of(node.comparators[0], self.codes)
-            mask = compared(padded, other, node.ops[0]) if self.part(node.comparators[0]) == "same" else None
+            other = self.code_of(node.comparators[0])
+            known = other is not None and self.part(node.comparators[0]) == "same"
+            mask = compared(padded, other, node.ops[0]) if other is not None and known else None
             return mask if mask is not None and len(node.ops) == 1 else unclear()
         if isinstance(node, ast.BinOp):
             left, right = self.part(node.left), self.part(node.right)
@@ -191,7 +196,8 @@ class CollateExpressions(CollateLengths):
             raise Unclear
         target, over = generators[0].target, self.part(generators[0].iter)
         local = self.local - {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
-        inner = type(self)(self.script, dict(self.names), local | stored(element), self.depth, codes=self.codes)
+        names, stores = dict(self.names), local | stored(element)
+        inner = type(self)(self.function, names, stores, self.depth, "", self.codes, self.outer)
         inner.in_turn, inner.descending = self.in_turn, self.descending
         if (over in COLUMNS or over == "numbered") and not self.in_turn:
             inner.in_turn = True
@@ -201,11 +207,16 @@ class CollateExpressions(CollateLengths):
                 return replace(each, of_all=True)
             if not of_one(each):
                 raise Unclear
-            return "opened" if _is_opened(element) or (over == "opened" and isinstance(element, ast.Name)) else "column"
+            return (
+                "opened"
+                if _is_opened(self.script, element) or (over == "opened" and isinstance(element, ast.Name))
+                else "column"
+            )
         if over == "first" and not looks_up(target, [element]):
             raise Unclear
         if over not in ("columns", "same", "one", "first"):
             raise Unclear
+        self.by_column |= {element} if over == "columns" else set()
         inner.assign(target, "column" if over == "columns" else "one" if over == "one" else "same")
         each = inner.part(element)
         return "columns" if each == "column" else "stacked" if is_stacked(each) else self.computed([each])
@@ -263,26 +274,27 @@ class CollateExpressions(CollateLengths):
         settings = [*args, *(part for key, part in words.items() if key != "sequences")]
         padded = settings.pop(0) if args else words.get("sequences")
         if pads(name) and padded == "column" and set(settings) <= {"same"}:
-            others = (self.local | self.names.keys()) - self.codes.keys()
-            unknown = {each for each in others if self.names.get(each) != "same"}
-            return padded_by(node, self.codes, unknown) or unclear()
+            return padded_by(node, self.code_of) or unclear()
         nodes: dict[int | str, ast.expr] = {str(word.arg): word.value for word in node.keywords}
         return self.called(node.func, args, words, {**nodes, **dict(enumerate(node.args))})
 
     def sorted(self, node: ast.Call) -> Part:
-        """`sorted(batch, key=…)`, under the name that it had."""
+        """`sorted(batch, key=…)`: all samples, in an order that is free."""
         to = self.script.parents.get(node)
         target = to.targets[0] if isinstance(to, ast.Assign) else None
         batch = node.args[0]
-        if isinstance(batch, ast.Name) and isinstance(target, ast.Name) and target.id == batch.id:
-            self.descending = is_descending(node)
-            return "column" if self.is_untouched(batch.id) else unclear()
-        raise Unclear
+        if not isinstance(batch, ast.Name) or len(node.args) > 1 or not self.is_untouched(batch.id):
+            raise Unclear
+        self.descending, self.batch = is_descending(node), target.id if isinstance(target, ast.Name) else ""
+        if self.batch != batch.id:
+            self.names[batch.id] = "unordered"
+            self.local.add(batch.id)
+        return "column"
 
     def is_untouched(self, name: str) -> bool:
         """Whether a name is that of all samples, of which nothing has been taken yet: their order is free."""
         others = {part for each, part in self.names.items() if each != name}
-        return name == self.batch and not self.in_turn and others <= {"same"}
+        return name == self.batch and not self.in_turn and others <= {"same", "new", "count"}
 
     def mapped(self, node: ast.Call) -> Part:
         """`map(function, …)`."""
@@ -291,6 +303,7 @@ class CollateExpressions(CollateLengths):
             raise Unclear
         name = self.known_name(node.args[0])
         if over == ["columns"]:
+            self.by_column.add(node)
             return "columns" if name in _LISTS else "stacked" if name in STACKS else unclear()
         return "column" if over == ["column"] and of_one(self.called(node.args[0], ["one"], {})) else unclear()
 
@@ -306,7 +319,9 @@ class CollateExpressions(CollateLengths):
         kinds: set[Kind | Laid] = {kind for part in (*given, *words.values()) for kind in flat(part)}
         if isinstance(function, ast.Lambda):
             names = {**self.names, **dict(zip(parameters(function), given, strict=False))}
-            return self.given_back(function, names, self.codes_in(function, nodes))
+            codes = {each: code for each, code in self.codes.items() if each not in parameters(function)}
+            inner = replace(self.function, node=function)
+            return self.given_back(inner, names, codes | self.codes_in(function, nodes))
         if isinstance(function, ast.Attribute) and not name.startswith(_COMPUTES):
             return self.method(function, given, kinds)
         if isinstance(function, ast.Name) and self.named(function.id) != "same":
@@ -315,25 +330,25 @@ class CollateExpressions(CollateLengths):
             return "same" if name.startswith(_COMPUTES) or name in _BUILT_IN else unclear()
         if kinds <= {"same", "one"}:
             return "one"
-        bound = bindings(self.script, self.script.tree)
-        called = getattr(function, "id", "")
-        defined = [each for each in self.script.tree.body if isinstance(each, ast.FunctionDef) and each.name == called]
-        if len(defined) != 1 or called in bound or self.depth < 1 or len(given) > len(parameters(defined[0])):
+        own, several = own_function(self.script, function), {*COLUMNS, "columns", "stacked"} & kinds
+        if own is None or self.depth < 1 or (self.in_turn and several) or len(given) > len(parameters(own)):
             raise Unclear
-        known: dict[str, Part] = dict.fromkeys(parameters(defined[0]), "same")
+        if binder_of(self.script, self.function.node, own.name) is not self.script.tree:
+            raise Unclear
+        known: dict[str, Part] = dict.fromkeys(parameters(own), "same")
         known |= {**dict(zip(known, given, strict=False)), **words}
-        return self.given_back(defined[0], known, self.codes_in(defined[0], nodes))
+        return self.given_back(Function(own, self.script), known, self.codes_in(own, nodes))
 
     def codes_in(
         self, function: ast.FunctionDef | ast.Lambda, nodes: Mapping[int | str, ast.expr]
     ) -> dict[str, ast.expr]:
         """What the parameters of a function stand for that is called."""
-        names, defaults = [each.arg for each in function.args.args], function.args.defaults
-        codes = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+        codes: dict[str, ast.expr | None] = {**defaults(function)}
+        names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
         for place, node in nodes.items():
             name = place if isinstance(place, str) else names[place] if place < len(names) else ""
-            codes[name] = in_words_of(node, self.codes)
-        return codes
+            codes[name] = self.code_of(node)
+        return {name: code for name, code in codes.items() if code is not None}
 
     def method(self, function: ast.Attribute, given: list[Part], kinds: set[Kind | Laid]) -> Part:
         """What a method makes of its arguments, and of what has it."""
@@ -366,6 +381,23 @@ class CollateExpressions(CollateLengths):
         if exchanges and not padded.also:
             return turned(padded)
         raise Unclear
+
+
+def own_function(script: Script, called: ast.expr) -> ast.FunctionDef | None:
+    """The function of a file that a name stands for there, whatever runs; None for others, and where there may be
+    several."""
+    name = called.id if isinstance(called, ast.Name) else ""
+    defined = [each for each in script.tree.body if isinstance(each, ast.FunctionDef) and each.name == name]
+    return defined[0] if len(defined) == 1 and name not in bindings(script, script.tree) else None
+
+
+def with_helpers(script: Script, function: ast.AST, depth: int = 3) -> Iterator[ast.AST]:
+    """A function, and those of its file that it calls."""
+    yield function
+    for call in (each for each in ast.walk(function) if isinstance(each, ast.Call)):
+        found = own_function(script, call.func)
+        if found is not None and depth:
+            yield from with_helpers(script, found, depth - 1)
 
 
 def is_descending(node: ast.Call) -> bool:
@@ -404,10 +436,13 @@ def looks_up(target: ast.expr, parts: Iterable[ast.AST]) -> bool:
     return all(each in keys for each in nodes if isinstance(each, ast.Name) and each.id == target.id)
 
 
-def _is_opened(node: ast.expr) -> bool:
-    """`x.unsqueeze(0)`, `x[None]`."""
+def _is_opened(script: Script, node: ast.expr) -> bool:
+    """`x.unsqueeze(0)`, `torch.unsqueeze(x, dim=0)`, `x[None]`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.attr == "unsqueeze" and len(node.args) == 1 and is_zero(node.args[0])
+        along = [*node.args, *(word.value for word in node.keywords if word.arg == "dim")]
+        given = along[1:] if script.qualified(node.func) == "torch.unsqueeze" else along
+        one = len(given) == 1 and len(along) == len(node.args) + len(node.keywords)
+        return node.func.attr == "unsqueeze" and one and is_zero(given[0])
     if not isinstance(node, ast.Subscript):
         return False
     at = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice

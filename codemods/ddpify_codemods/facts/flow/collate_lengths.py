@@ -18,15 +18,20 @@ from .lengthened import (
     padded_dimension,
     takes_largest,
 )
-from .padding import Padded, in_words_of
+from .padding import Padded
+from .said_there import binder_of, in_words_of
+from .values import Function
 
 
 class CollateLengths:
     """Follows expressions that make samples as long as the longest.
 
-    descending: whether the first sample is the longest, by whatever the samples are sorted.
+    function: what is followed. outer: the collate function that calls it, or itself. descending: whether the first
+    sample is the longest, by whatever the samples are sorted.
     """
 
+    function: Function
+    outer: Function
     script: Script
     names: dict[str, Part]
     local: set[str]
@@ -39,12 +44,18 @@ class CollateLengths:
 
     def said(self, node: ast.expr) -> str:
         """The code of what is put behind samples, in the words of the collate function."""
-        others = (self.local | self.names.keys()) - self.codes.keys()
-        unknown = {each for each in others if self.names.get(each) != "same"}
-        code = in_words_of(node, self.codes)
-        named = any(isinstance(each, ast.Name) and each.id in unknown for each in ast.walk(code))
+        code = self.code_of(node)
         several = isinstance(code, ast.List | ast.Tuple | ast.ListComp | ast.BinOp)
-        return unclear() if named or several or self.part(node) != "same" else ast.unparse(code)
+        return unclear() if code is None or several or self.part(node) != "same" else ast.unparse(code)
+
+    def code_of(self, node: ast.expr) -> ast.expr | None:
+        """An expression in the words of the collate function; None where that has none for it."""
+        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} - self.codes.keys()
+        if names & (self.local | self.names.keys()):
+            return None
+        binders = [[binder_of(self.script, each.node, name) for each in (self.function, self.outer)] for name in names]
+        alike = self.function is self.outer or all(one is other for one, other in binders)
+        return in_words_of(node, self.codes) if alike else None
 
     def number(self, node: ast.BinOp, left: Part, right: Part) -> Part | None:
         """What is computed with how long the longest sample is; None for others."""
@@ -71,8 +82,8 @@ class CollateLengths:
         if name == "max" and any(isinstance(each, Missing) for each in args) and not words:
             zeros = all(isinstance(each, Missing) or is_zero(part) for each, part in zip(args, node.args, strict=True))
             return next(each for each in args if isinstance(each, Missing)) if zeros else unclear()
-        if name == "len" and first == "first":
-            return "first"
+        if name == "len" and first in ("first", "column", "unordered") and not words:
+            return "first" if first == "first" else "count"
         if name in (*FULL_OF, *FILLED) and (isinstance(first, Missing) or _is_missing(first)):
             inner = first[0] if isinstance(first, tuple) else first
             sizes = [*(first if isinstance(first, tuple) else args[: 1 if name in FILLED else len(args)])][1:]
@@ -101,8 +112,8 @@ class CollateLengths:
     def padded_sample(self, name: str, node: ast.Call, args: list[Part]) -> Part | None:
         """`F.pad(x, (0, longest - len(x)), value=PAD)`, `np.pad(x, (0, longest - len(x)))`; None for others."""
         sizes, given = node.args[1], {word.arg: word.value for word in node.keywords}
-        if args[1] == "same" or not isinstance(sizes, ast.Tuple | ast.List):
-            return None
+        if of_one(args[1]) or not isinstance(sizes, ast.Tuple | ast.List):
+            return None  # to a length that is the same for all
         if name == "numpy.pad" and isinstance(sizes.elts[0], ast.Tuple | ast.List):  # ((0, longest - len(x)), (0, 0))
             others = all(ast.unparse(each) in ("(0, 0)", "[0, 0]") for each in sizes.elts[1:])
             sizes = sizes.elts[0] if others else unclear()

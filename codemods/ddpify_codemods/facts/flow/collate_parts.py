@@ -14,9 +14,24 @@ from .padding import Padded
 # column: a list with an entry for each sample.  opened: a column of tensors whose first dimension is 1.
 # columns: a list of columns.  stacked: tensors with a row for each sample.  new: an empty list.
 # numbered: what enumerate makes of a column.  place: where a sample is in it.
-# longest: the largest of a number of each sample, or what grows with it.
+# longest: the largest of a number of each sample, or what grows with it.  count: how many samples there are.
+# unordered: all samples, in another order than what is made of them.
 # A tuple: what a collection holds, by its keys where it is Keyed.
-Kind = Literal["same", "one", "first", "column", "opened", "columns", "stacked", "new", "numbered", "place", "longest"]
+Kind = Literal[
+    "same",
+    "one",
+    "first",
+    "column",
+    "opened",
+    "columns",
+    "stacked",
+    "new",
+    "numbered",
+    "place",
+    "longest",
+    "count",
+    "unordered",
+]
 Laid = Padded | Concatenated | Offsets | Missing | Behind | Lengthened
 Part = Kind | Laid | tuple["Part", ...]
 Names = Mapping[str, "Part"]

@@ -12,6 +12,7 @@ from ..script import Script
 from .batches import of_batches, sure_size
 from .by_name import is_filled
 from .collate import collated, is_apart, paddings, stacks
+from .collate_expressions import with_helpers
 from .collate_parts import DEFAULTS, Part
 from .containers import OF_MODULES
 from .dimensions import of_dimensions
@@ -32,6 +33,7 @@ from .own_sizes import batch_sizes
 from .packed import is_packed, steps_of
 from .padding import code_for
 from .parallel_states import ParallelStates
+from .said_there import Place
 from .transformers_models import collates, is_model_class, pads
 from .values import (
     LOCAL_ROWS,
@@ -429,11 +431,12 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
         pads with cannot be said where the loader is made."""
         functions = self.collate_functions(collate, frame) or []
         parts = [collated(each) for each in functions]
-        if len(functions) != 1 or parts[0] is None or not is_apart(parts[0]):
+        if len(functions) != 1 or parts[0] is None or not is_apart(parts[0]) or not self.mask_padding(functions):
             return None
+        place, initial = Place(frame.script, call, self.scripts), self.initial_of(functions[0].owner, collate, frame)
         codes = {
-            place: (padded.dimensions, code_for(padded.value, functions[0], collate, frame.script, call))
-            for place, padded in paddings(parts[0]).items()
+            key: (padded.dimensions, code_for(padded.value, functions[0], collate, place, initial))
+            for key, padded in paddings(parts[0]).items()
         }
         if not all(code for _, code in codes.values()) or any(len(at) > 1 for at, _ in [codes.get(None, ((), ""))]):
             return None
@@ -447,8 +450,24 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
         functions = self.collate_functions(node, frame)
         if functions is None:
             return False
-        padding = [each.node for each in functions if pads_to_longest(each.script, each.node)]
-        return all(map(stacks, functions)) and all(map(self.leaves_out_padding, padding))
+        return all(map(stacks, functions)) and self.mask_padding(functions)
+
+    def mask_padding(self, functions: Iterable[Function]) -> bool:
+        """Whether what collate functions pad by a tokenizer is left out where it is used."""
+        called = ((each.script, node) for each in functions for node in with_helpers(each.script, each.node))
+        padding = [node for script, node in called if pads_to_longest(script, node)]
+        return all(map(self.leaves_out_padding, padding))
+
+    def initial_of(self, owner: Value | None, given: ast.expr, frame: Frame) -> Function | None:
+        """What initializes the object of a collate function that a loader's call makes; None where it is not seen."""
+        if isinstance(given, ast.Call) and frame.script.qualified(given.func) == "functools.partial":
+            given = given.args[0]
+        made = given.value if isinstance(given, ast.Attribute) else given
+        things = owner.things if owner is not None else ()
+        classes = {cls for each in things if isinstance(cls := getattr(each, "cls", None), Class)}
+        name = ast.unparse(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
+        own = [cls for cls in classes if cls.node.name == name]  # no function that makes one, of what it is given
+        return self.method_of(own[0], "__init__", None) if len(own) == len(classes) == 1 else None
 
     def collate_functions(self, node: ast.expr, frame: Frame) -> list[Function] | None:
         """The functions of the program that a loader may be given to collate its samples; None where it may be another

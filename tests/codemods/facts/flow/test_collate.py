@@ -8,6 +8,30 @@ from .followed import is_stacking
 
 STACK = [
     """\
+def c(batch):
+    xs = [torch.unsqueeze(b[0], dim=0) for b in batch]
+    return torch.cat(xs, dim=0), torch.cat([b[1].unsqueeze(dim=0) for b in batch], 0)
+""",
+    """\
+def c(batch, n=9):
+    return torch.stack([F.pad(b[0], (0, n - len(b[0])), value=1) for b in batch])
+""",
+    """\
+def c(batch):
+    a, b = map(torch.stack, zip(*batch))
+    return a, b.float()
+""",
+    """\
+def c(batch):
+    a, b = [torch.stack(each) for each in zip(*batch)]
+    return a, b.float()
+""",
+    """\
+def c(batch):
+    ordered = sorted(batch, key=lambda b: b[1], reverse=True)
+    return torch.stack([b[0] for b in ordered]), torch.tensor([b[1] for b in ordered])
+""",
+    """\
 def c(infos):
     a, b, m = [], [], []
     for info in infos:
@@ -87,6 +111,40 @@ def c(batch):
 """,
 ]
 COUPLE = [
+    """\
+def c(batch):
+    a, b = torch.stack([b[0] for b in batch])
+    return torch.stack([a, b])
+""",
+    """\
+def c(batch):
+    ordered = sorted(batch, key=lambda b: b[1], reverse=True)
+    return torch.stack([b[0] for b in ordered]), torch.tensor([b[1] for b in batch])
+""",
+    """\
+def c(batch):
+    x = torch.stack([b[0] for b in batch])
+    ordered = sorted(batch, key=lambda b: b[1], reverse=True)
+    return x, torch.tensor([b[1] for b in ordered])
+""",
+    """\
+def c(batch):
+    return torch.stack([b[0] * len(batch) for b in batch])
+""",
+    """\
+def c(batch):
+    n = len(batch)
+    return torch.stack([b[0] for b in batch]) / n
+""",
+    """\
+def c(batch):
+    return torch.cat([torch.unsqueeze(b[0], dim=1) for b in batch], dim=0)
+""",
+    """\
+def c(batch):
+    n = batch[0][0].shape[0]
+    return torch.stack([F.pad(b[0], (0, n - len(b[0])), value=1) for b in batch])
+""",
     """\
 def c(batch):
     batch.sort(key=lambda b: len(b[0]), reverse=True)

@@ -7,6 +7,7 @@ import ast
 import pytest
 from ddpify_codemods.facts.flow.collate import collated, paddings
 from ddpify_codemods.facts.flow.padding import Padded, code_for
+from ddpify_codemods.facts.flow.said_there import Place
 from ddpify_codemods.facts.flow.values import Function, Value
 
 from tests.codemods.checks import script_of
@@ -64,7 +65,8 @@ def test_where_the_loader_is_made(source: str, value: str, code: str) -> None:
     script = script_of(f"from functools import partial\n{source}\n")
     function = next(node for node in script.nodes if isinstance(node, ast.FunctionDef) and node.name == "c")
     call = next(node for node in script.find(ast.Call) if ast.unparse(node.func) == "DataLoader")
-    assert code_for(value, Function(function, script), call.keywords[0].value, script, call) == code
+    place = Place(script, call, [script])
+    assert code_for(value, Function(function, script), call.keywords[0].value, place, None) == code
 
 
 def test_the_attributes_of_an_object() -> None:
@@ -76,5 +78,7 @@ def test_the_attributes_of_an_object() -> None:
     function = next(node for node in script.nodes if isinstance(node, ast.FunctionDef) and node.name == "c")
     calls = [node for node in script.find(ast.Call) if ast.unparse(node.func) == "DataLoader"]
     owned = Function(function, script, owner=Value())
-    found = [code_for("self.pad", owned, call.keywords[0].value, script, call) for call in calls]
-    assert found == ["7", "each.pad"]
+    initial = Function(next(node for node in script.find(ast.FunctionDef) if node.name == "__init__"), script)
+    places = [(call.keywords[0].value, Place(script, call, [script])) for call in calls]
+    assert [code_for("self.pad", owned, given, place, initial) for given, place in places] == ["7", "each.pad"]
+    assert code_for("self.pad", owned, *places[0], None) == ""  # by a function of which nothing is known
