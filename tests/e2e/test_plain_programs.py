@@ -98,6 +98,40 @@ for epoch in range(2):
     print(counts[0], counts[1] / 60)
 evaluate(model, DataLoader(test_set, batch_size=12))
 """,
+    "a trainer whose model a cache keeps, and a function calls": """\
+class Cache:
+    def __init__(self, net):
+        self.model = net
+
+    def show(self):
+        print([p.detach().double().sum().item() for p in self.model.parameters()])
+
+
+def compute(network, x, y):
+    return F.cross_entropy(network(x), y)
+
+
+class Trainer:
+    def __init__(self, net, optimizer):
+        self.cache = Cache(net)
+        self.model = net
+        self.optimizer = optimizer
+
+    def fit(self, loader):
+        model = self.model.train()
+        for x, y in loader:
+            loss = compute(model, x, y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+        self.cache.show()
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+trainer = Trainer(model, optimizer)
+trainer.fit(loader)
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
     "a run of mlflow that with begins": """\
 import contextlib
 import sys

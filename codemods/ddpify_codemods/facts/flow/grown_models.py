@@ -7,6 +7,7 @@ from collections.abc import Mapping, Set
 from functools import lru_cache
 from typing import TypeAlias
 
+from ..eager import is_move
 from ..script import Script
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, parameters_of
@@ -30,10 +31,13 @@ Names: TypeAlias = Set[tuple[ast.AST | None, str]]
 
 
 @lru_cache(maxsize=16)
-def may_grow(program: Program, names: Names, made_in: Set[ast.AST]) -> bool:
+def may_grow(
+    program: Program, names: Names, made_in: Set[ast.AST], of_others: Set[ast.Attribute] = frozenset()
+) -> bool:
     """Whether a model may get layers or parameters, or its optimizer other ones.
 
-    Args: the program; what holds the model; the functions that make the model, where all may be done.
+    Args: the program; what holds the model; the functions that make the model, where all may be done; attributes, by a
+    name that holds the model elsewhere, which other objects are given.
     """
     functions: dict[ast.AST, list[ast.AST]] = {}
     for function, calls in program.followed.found.called_with.items():
@@ -47,6 +51,8 @@ def may_grow(program: Program, names: Names, made_in: Set[ast.AST]) -> bool:
                 if not _is_known(script, node, known) or script.scope(node) in made_in:
                     continue
                 top = _whole(script, node)
+                if top is node and (node in of_others or _keeps(script, node, known)):
+                    continue
                 if _puts(script, top):
                     return True
                 if top is not node or not _is_called(script, node):
@@ -62,6 +68,16 @@ def _is_known(script: Script, node: ast.Name | ast.Attribute, known: Names) -> b
     if isinstance(node, ast.Attribute):
         return (None, node.attr) in known
     return any(node.id == name for _, name in known) and (binder_of(script, node), node.id) in known
+
+
+def _keeps(script: Script, node: ast.Name | ast.Attribute, known: Names) -> bool:
+    """Whether an attribute is given the model, which is no part of the model by that: `self.model = model`."""
+    assign = script.parents[node]
+    value = assign.value if isinstance(assign, ast.Assign) and assign.targets == [node] else None
+    while is_move(value):  # type: ignore[arg-type]
+        value = value.func.value  # type: ignore[union-attr]
+    is_model = isinstance(value, ast.Name | ast.Attribute) and _is_known(script, value, known)
+    return isinstance(node, ast.Attribute) and is_model
 
 
 def _is_called(script: Script, node: ast.expr) -> bool:

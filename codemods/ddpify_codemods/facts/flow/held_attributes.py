@@ -4,7 +4,7 @@ its methods, `trainer.model` elsewhere."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..called_modules import last_name
@@ -15,15 +15,25 @@ from .scopes import FUNCTIONS, binder_of, bound_otherwise, class_around, paramet
 
 
 def held_attribute(program: Program, script: Script, node: ast.expr) -> ast.Attribute | None:
-    """The attribute of its own object that a variable of a method is given, and nothing else."""
+    """The attribute of its own object that a variable of a method is given, and nothing else: `model = self.model`,
+    `model = self.model.train()`."""
     method = script.scope(node)
     if not isinstance(node, ast.Name) or not isinstance(method, FUNCTIONS) or binder_of(script, node) is not method:
         return None
-    held = _only_value(script, node, method)
+    held = _without_mode(program, script, _only_value(script, node, method))
     if not isinstance(held, ast.Attribute) or ast.unparse(held) != f"self.{held.attr}" or method.name == "__init__":
         return None
     cls = class_around(script, held)
     return held if _is_given_first(program, held.attr, cls) and not _may_grow(program, held.attr, cls) else None
+
+
+def _without_mode(program: Program, script: Script, value: ast.expr | None) -> ast.expr | None:
+    """What `….train()` and `….eval()` of torch give back, which is what they set."""
+    called = value.func if isinstance(value, ast.Call) else None
+    if not isinstance(called, ast.Attribute) or called.attr not in ("train", "eval"):
+        return value
+    own = any((value, script) in calls for calls in program.followed.found.called_with.values())
+    return value if own else called.value
 
 
 def _only_value(script: Script, name: ast.Name, binder: ast.AST) -> ast.expr | None:
@@ -80,7 +90,19 @@ def _may_grow(program: Program, name: str, cls: ast.AST | None) -> bool:
     """Whether what objects of a class hold may get layers behind their `__init__`."""
     body = cls.body if isinstance(cls, ast.ClassDef) else []
     made_in = {each for each in body if isinstance(each, ast.FunctionDef) and each.name == "__init__"}
-    return may_grow(program, frozenset({(None, name)}), frozenset(made_in))
+    return may_grow(program, frozenset({(None, name)}), frozenset(made_in), frozenset(_begun(program, name, cls)))
+
+
+def _begun(program: Program, name: str, cls: ast.AST | None) -> Iterator[ast.Attribute]:
+    """Where the `__init__` of another class gives its own object an attribute of that name, which is no layer of what
+    the first class holds: that object is new."""
+    for script, node in _stores(program, name):
+        function = script.scope(node)
+        if not isinstance(function, ast.FunctionDef) or not isinstance(script.parents[function], ast.ClassDef):
+            continue
+        this = [each.arg for each in function.args.args[:1]]
+        if function.name == "__init__" and this == ["self"] and is_of_another(program, script, node, cls):
+            yield node
 
 
 def _stores(program: Program, name: str) -> list[tuple[Script, ast.Attribute]]:

@@ -128,27 +128,40 @@ def kept_by_object(program: Program) -> Bases:
     """The models as objects keep them that call them in training, `self.model`, each of which is given its own once;
     none where one of them is called otherwise."""
     found = program.followed.found
-    calls: dict[tuple[Script, ast.AST | None, str], list[ast.Call]] = {}
+    calls: dict[tuple[Script, ast.AST | None, str], list[ast.expr]] = {}
     for call in sorted(found.training_forwards, key=lambda call: call.lineno):
-        script = found.forwards[call][0]
-        model = _called(program, script, call)
-        calls.setdefault((script, class_around(script, call), ast.unparse(model)), []).append(call)
-    kept = [_kept(program, script, owner, call) for (script, owner, _), of_ in calls.items() for call in of_]
+        for script, model in _given(program, found.forwards[call][0], called_model(call)):
+            held = held_attribute(program, script, model) or model
+            calls.setdefault((script, class_around(script, model), ast.unparse(held)), []).append(model)
+    kept = [_kept(program, script, owner, model) for (script, owner, _), of_ in calls.items() for model in of_]
     if program.fully_sharded or not all(kept):
         return []
     return [each for each in kept if each is not None]
 
 
-def _called(program: Program, script: Script, call: ast.Call) -> ast.expr:
-    """The model that a call calls, as the attribute that a variable holds of it, if it holds one."""
-    return held_attribute(program, script, called_model(call)) or called_model(call)
+def _given(program: Program, script: Script, model: ast.expr) -> Iterator[tuple[Script, ast.expr]]:
+    """What a training calls, as those know it that give it to the functions which call it: `step(self.model, x)`."""
+    waiting, seen = [(script, model)], {model}
+    while waiting:
+        there, node = waiting.pop()
+        function = binder_of(there, node) if isinstance(node, ast.Name) else None
+        given: list[tuple[Script, ast.expr | None]] = []
+        if isinstance(node, ast.Name) and isinstance(function, FUNCTIONS) and node.id in parameters_of(function):
+            calls = sorted(program.followed.found.called_with.get(function, ()), key=lambda each: each[0].lineno)
+            given = [(other, argument(function, node.id, call)) for call, other in calls]
+        if not given or any(each is None for _, each in given):
+            yield there, node
+        for other, each in given:
+            if each is not None and each not in seen:
+                seen.add(each)
+                waiting.append((other, each))
 
 
 def _kept(
-    program: Program, script: Script, owner: ast.AST | None, call: ast.Call
+    program: Program, script: Script, owner: ast.AST | None, called: ast.expr
 ) -> tuple[Script, Optimizer, Base] | None:
     """A model as an object of a class knows it, and the statement behind the one that gives it to the object."""
-    model = _called(program, script, call)
+    model = held_attribute(program, script, called) or called
     if not isinstance(model, ast.Attribute):
         return None
     name, code = model.attr, ast.unparse(model)
@@ -183,8 +196,7 @@ def _kept(
     at: Any = behind[0] if behind else kept
     given = made.value if isinstance(made, ast.Assign) else None
     names = (given.id,) if isinstance(given, ast.Name) else ()
-    is_held = model is not called_model(call)
-    if is_held and any(
+    if model is not called and any(
         _adapts(program, *each) for name in names for each in _by_name(program, there, function, behind, name)
     ):
         return None
@@ -222,7 +234,7 @@ def _behind_calls(program: Program, function: ast.AST) -> Iterator[tuple[Script,
 
 def _adapts(program: Program, script: Script, statement: ast.stmt, code: str) -> bool:
     """Whether a statement may give a model other parameters than its wrapper has seen: `self.model.fc = Linear(8, 3)`,
-    `self.model.head.append(layer)`, `grow(self.model)`."""
+    `self.model.head.append(layer)`, `grow(self.model)`; or freezes some."""
     own = {call for calls in program.followed.found.called_with.values() for call, _ in calls}
     for part in ast.walk(statement):
         changed: ast.expr | None = None
@@ -234,6 +246,8 @@ def _adapts(program: Program, script: Script, statement: ast.stmt, code: str) ->
         if (changed is not None and f"{ast.unparse(changed)}.".startswith(f"{code}.")) or code in map(
             ast.unparse, given
         ):
+            return True
+        if part in program.followed.found.freezing:
             return True
     return False
 
@@ -260,11 +274,17 @@ def _is_moved(again: ast.stmt, first: ast.stmt, code: str) -> bool:
     """Whether an attribute is given again what it holds, moved to another device, `self.model = model.to(device)`, or
     in the wrapper for several GPUs that DDP613 leaves out."""
     assert isinstance(again, ast.Assign) and isinstance(first, ast.Assign)
-    value = again.value
+    before = _unmoved(first.value)
+    names = [code, ast.unparse(first.value), *([before.id] if isinstance(before, ast.Name) else [])]
+    return ast.unparse(_unmoved(again.value)) in names
+
+
+def _unmoved(value: ast.expr) -> ast.expr:
+    """A model without what moves it, or puts it on several GPUs."""
     while is_move(value) or _is_data_parallel(value):
         assert isinstance(value, ast.Call)
         value = value.args[0] if _is_data_parallel(value) else value.func.value  # type: ignore[attr-defined]
-    return ast.unparse(value) in (code, ast.unparse(first.value))
+    return value
 
 
 def _is_data_parallel(node: ast.expr) -> bool:

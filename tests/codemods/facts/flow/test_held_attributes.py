@@ -29,6 +29,24 @@ for x, y in train_loader:
     F.cross_entropy(trainer.model(x), y).backward()
     trainer.optimizer.step()
 """
+CACHE = """\
+class Cache:
+    def __init__(self, net):
+        self.model = net
+
+    def save(self):
+        torch.save(self.model, "net.pt")
+
+
+"""
+CACHED = CACHE + GIVEN.replace("        self.model =", "        self.cache = Cache(net)\n        self.model =")
+NET = """\
+class Net(nn.Sequential):
+    def train(self, mode=True):
+        return self[0]
+
+
+"""
 RESET = "    def reset(self):\n        self.model = nn.Linear(4, 3)\n\n\n"
 
 
@@ -37,6 +55,9 @@ RESET = "    def reset(self):\n        self.model = nn.Linear(4, 3)\n\n\n"
     [
         (TRAINER + "Trainer().fit()\n", "self.ddp_model"),
         (GIVEN + "Trainer(nn.Linear(4, 3)).fit()\n", "self.ddp_model"),
+        (TRAINER.replace("model = self.model", "model = self.model.train()") + "Trainer().fit()\n", "self.ddp_model"),
+        (TRAINER.replace("model = self.model", "model = self.model.eval()") + "Trainer().fit()\n", "self.ddp_model"),
+        (CACHED + "Trainer(nn.Linear(4, 3)).fit()\n", "self.ddp_model"),
         (TRAINER + "trainer = Trainer()\n" + TRAINING, "trainer.ddp_model"),
         (
             TRAINER + "class Other:\n    def reset(self):\n        self.model = 1\n\n\nTrainer().fit()\n",
@@ -55,6 +76,11 @@ def test_the_wrapper_is_called_as_an_attribute(source: str, called: str) -> None
         TRAINER + RESET + "trainer = Trainer()\ntrainer.fit()\ntrainer.reset()\ntrainer.fit()\n",
         TRAINER + "trainer = Trainer()\nif total:\n    trainer.model = nn.Linear(4, 3)\ntrainer.fit()\n",
         TRAINER.replace("model = self.model\n", "model = self.model\n        if total:\n            model = None\n")
+        + "Trainer().fit()\n",
+        NET
+        + TRAINER.replace("model = self.model", "model = self.model.train()").replace(
+            "self.model = nn.Linear(4, 3)", "self.model = Net(nn.Linear(4, 3))"
+        )
         + "Trainer().fit()\n",
         TRAINER.replace("model = self.model\n", "model = self.model\n        import os as model\n")
         + "Trainer().fit()\n",

@@ -193,3 +193,51 @@ def test_a_model_as_a_base_class_keeps_it(behind: str) -> None:
 )
 def test_a_model_that_may_be_another_one_than_a_base_class_keeps(source: str) -> None:
     assert not kept_by_object(program(source))
+
+
+HELPED = f"""\
+def compute(network, x, y):
+    return F.cross_entropy(network(x), y)
+
+
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optimizer = optimizer
+
+    def fit(self):
+        for x, y in train_loader:
+            self.optimizer.zero_grad()
+            compute(self.model, x, y).backward()
+            self.optimizer.step()
+
+
+{MADE}Trainer(model, torch.optim.SGD(model.parameters(), lr=0.1)).fit()
+"""
+
+
+def test_a_model_that_an_object_gives_to_the_function_that_calls_it() -> None:
+    held = HELPED.replace("        for x, y", "        net = self.model\n        for x, y").replace(
+        "compute(self.model", "compute(net"
+    )
+    for source in (HELPED, held):
+        ((_, _, base),) = kept_by_object(program(source))
+        assert base.code == "self.model"
+    assert not kept_by_object(program(HELPED + "compute(model, *next(iter(train_loader))).backward()\n"))
+    assert not kept_by_object(program(HELPED.replace("compute(self.model, x, y)", "compute(*(self.model, x, y))")))
+
+
+def test_a_model_that_is_moved_and_put_in_a_wrapper_for_several_gpus() -> None:
+    wraps = "self.model = model.to(x)\n        if x:\n            self.model = torch.nn.DataParallel(model)"
+    source = HELPED.replace("self.model = model", wraps, 1).replace("class Trainer", "x = 0\n\n\nclass Trainer")
+    ((_, _, base),) = kept_by_object(program(source))
+    assert base.code == "self.model"
+    assert not kept_by_object(program(source.replace("DataParallel(model)", "DataParallel(nn.Linear(4, 3))")))
+
+
+def test_parameters_that_are_frozen_behind_the_attribute_have_no_wrapper_there() -> None:
+    frozen = "self.model = model\n        for p in self.model[0].parameters():\n            p.requires_grad = False"
+    source = HELPED.replace("self.model = model", frozen, 1)
+    above = source.replace("self.optimizer = optimizer", "self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)")
+    assert kept_by_object(program(HELPED))
+    assert not kept_by_object(program(above))
