@@ -4046,3 +4046,51 @@ main()
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_an_evaluation_before_training_by_what_training_calls(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("def train(")[0] + EVALUATED_FIRST, ranks, tmp_path)
+
+
+BY_NUMBER = """\
+import numpy as np
+
+names = ["a", "b", "c"]
+
+
+def chances(model, x):
+    out = model(x)
+    return np.squeeze(out.argmax(1).numpy()), F.softmax(out, dim=1)
+
+
+def brightest(image):
+    return image.mean(dim=0).item()
+
+
+def show(model, x, y):
+    guesses, found = chances(model, x)
+    for i in np.arange(4):
+        right = "right" if guesses[i] == y[i].item() else "wrong"
+        print(names[guesses[i]], round(found[i].max().item(), 3), names[y[i]], round(brightest(x[i]), 3), right)
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    for step, data in enumerate(loader):
+        x, y = data
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 2:
+            show(model, x, y)
+    print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_samples_that_a_function_takes_by_number(ranks: int, tmp_path: Path) -> None:
+    trains_alike(
+        HEAD.partition("def train(")[0]
+        + HEAD.partition("    print(total / len(loader.dataset), correct)\n")[2]
+        + BY_NUMBER,
+        ranks,
+        tmp_path,
+    )

@@ -331,3 +331,28 @@ def test_a_seed_is_not_that_of_another_rank_the_epoch_before(calls: str, again: 
     """`initial_seed() + rank` of rank 1 in its second epoch was that of rank 2 in its first one."""
     code = plain(HEAD.partition("model = ")[0] + IN_A_FUNCTION + calls).code
     assert (AGAIN in code) is again and (SEED in code) is not again
+
+
+DRAWS = "\ndef draws():\n    for k in range(3):\n        if torch.rand(1).item() > 0.5:\n            print(k)\n"
+
+
+def test_what_one_way_draws_is_not_drawn_behind_the_other() -> None:
+    train = training().removeprefix(HEAD).replace("model(x)", "model(x + torch.randn_like(x))")
+    train = "\ndef train():\n    " + train.replace("\n", "\n    ")
+    head = "import sys\n" + HEAD + DRAWS + train
+    ways = "\nif sys.argv[1:]:\n    train()\nelse:\n    draws()\n"
+    assert "if torch.rand(1).item() > 0.5:" in plain(head + ways).code
+    again = "\nfor mode in sys.argv[1:]:\n    if mode:\n        train()\n    else:\n        draws()\n"
+    for other in (ways + "draws()\n", "\ntrain()" + ways, ways + ways, again):
+        result = plain(head + other)
+        assert refusals(result) or "from_rank_0(torch.rand(1).item() > 0.5)" in result.code
+
+
+def test_in_a_loop_the_other_way_may_be_behind_it() -> None:
+    train = training().removeprefix(HEAD).replace("model(x)", "model(x + torch.randn_like(x))")
+    train = "\ndef train():\n    " + train.replace("\n", "\n    ")
+    ways = "    if part % 2:\n        train()\n    else:\n        lr = lr * torch.rand(1).item()\n"
+    sets = "    for group in optimizer.param_groups:\n        group['lr'] = lr\n"
+    result = plain(HEAD + train + "\nlr = 0.1\nfor part in range(4):\n" + ways + sets)
+    assert not refusals(result)
+    assert "group['lr'] = from_rank_0(lr)" in result.code

@@ -13,6 +13,7 @@ from .calls import Calls, differs
 from .class_tests import known_ways
 from .exhaustive import is_exhaustive, may_leave
 from .frames import Frame, Problem
+from .one_by_one import loops_around
 from .own_decisions import is_drawn
 from .truth import MAY_TRAIN, is_same_in, truth
 from .values import ADDITIVE, LOCAL_ROWS, SAME, Module, Value, join
@@ -146,7 +147,7 @@ class Branches(Calls):
     ) -> None:
         """Follow two ways of which the run takes one; ends: whether the function ends with them; turns: whether the
         turn of a loop does; test: what decides."""
-        before, gradients, had_begun = dict(frame.names), self.gradients, self.has_begun
+        before, gradients, had_begun, used = dict(frame.names), self.gradients, self.has_begun, {*self.began}
         outer, self.always = self.always, set()
         self.undecided += 1
         with self.keeping(before):
@@ -155,10 +156,13 @@ class Branches(Calls):
         names, frame.names = frame.names, before
         gradients, self.gradients = self.gradients, gradients
         has_begun, self.has_begun = self.has_begun, had_begun
+        began = {*self.began}
+        self.began = self.began if any(loops_around(frame)) else used  # in a loop, the next turn may take the other way
         with self.keeping(names):
             other()
         self.undecided -= 1
         self.has_begun &= has_begun
+        self.began |= began
         self.called_either_way = once, self.always
         self.one_way_of_two(outer, once, test, frame)
         if turns[1] and not turns[0]:  # what the other way leaves is known at the end of the turn

@@ -197,6 +197,8 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
                 found = made_of("unknown", [owner, *given], reason=COUPLES)
             if found is not None and (owner.host or name == "numpy"):
                 found = of_numpy(found)
+            if found is not None and name == "numpy" and found.kind == "batch":  # which only a tensor has
+                found = replace(found, kind="rows")
             reason = f"what .{name}() makes of a batch depends on which samples are in it"
             unknown = made_of("unknown", [owner, *given], reason=reason)
             frames = self.in_forward and name in ("view", "reshape")  # of films: a part of them is a sample

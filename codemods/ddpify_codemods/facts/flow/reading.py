@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from ..bindings import arguments
 from ..called_modules import last_name
 from ..effects import effects
 from ..meters import is_made
@@ -32,8 +33,11 @@ from .operations import element
 from .own_decisions import is_drawn
 from .own_regions import OwnRegions, counted_apart
 from .sample_entries import SampleEntries
+from .scopes import FUNCTIONS
+from .signatures import argument
 from .sizes import is_sizes
 from .tensor_uses import is_tensor_given, is_tensor_here
+from .turns import is_counted
 from .values import (
     ADDITIVE,
     BY_DRAWN,
@@ -250,7 +254,8 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         """What is brought together for `names[0]`: all names, where nothing says that it is a tensor among several."""
         while value.kind == "batch" and isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Tuple):
             owner = self.value(node.value, frame)
-            if owner.kind != "batch" or not owner.part or not isinstance(self.key(node.slice, frame), int):
+            takes_one = isinstance(self.key(node.slice, frame), int) or is_counted(frame.script, node.slice)
+            if owner.kind != "batch" or not owner.part or not takes_one:
                 break
             node, value = node.value, owner
         if value.kind == "batch" and value.part and not self.is_a_tensor(node, frame):
@@ -265,13 +270,19 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
                 return False
             return any(self.module_takes_tensor(each, place) for each in self.value(call.func, frame).only(Module))
 
-        return is_tensor_here(frame.script, node, takes_tensor)
+        if is_tensor_here(frame.script, node, takes_tensor):
+            return True
+        place = frame
+        while place.caller is None and place.outer is not None and place.outer.node is place.node:  # a comprehension's
+            place = place.outer
+        given = given_for(node, place) if isinstance(node, ast.Name) else None
+        return given is not None and place.caller is not None and self.is_a_tensor(given, place.caller)
 
     def module_takes_tensor(self, module: object, place: int, around: tuple[object, ...] = ()) -> bool:
         """Whether a module takes tensors alone at a place: a layer of torch, or a network of the program whose forward
         does with it what only tensors can. around: the modules whose forwards call it."""
         if not isinstance(module, Module) or module.cls is None:
-            return isinstance(module, Module) and module.name.startswith("torch.nn.")
+            return isinstance(module, Module) and takes_tensors(module.name)
         forward = self.method_of(module.cls, "forward", Value(things=frozenset({module})))
         if forward is None or isinstance(forward.node, ast.Lambda):
             return False
@@ -467,6 +478,20 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
                 if method is not None:
                     self.enter(method, node, [SAME] if name == "__format__" else [], {}, frame)
                     break
+
+
+def takes_tensors(name: str) -> bool:
+    """Whether a class of a library takes tensors, no lists of them: a layer of torch, a classifier of torchvision."""
+    detects = ".detection." in name or name.endswith(".get_model")  # which any name of a model may be given
+    return name.startswith(("torch.nn.", "torchvision.models.")) and not detects
+
+
+def given_for(name: ast.Name, frame: Frame) -> ast.expr | None:
+    """What the call that is being followed gives for a parameter that keeps its value; None for other names."""
+    function, call = frame.node, frame.call
+    if not isinstance(function, FUNCTIONS) or not isinstance(call, ast.Call) or name.id not in arguments(function):
+        return None
+    return None if (function, name.id) in frame.script.stores else argument(function, name.id, call)
 
 
 def _is_of_each_rank(value: Value, depth: int = 4) -> bool:

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import ast
 
+from ..called_modules import last_name
+from ..script import Script
 from .after_loops import begins_in, mentions
 from .operations import runs_over_samples
 from .values import LOCAL_ROWS, Iteration, Value
+
+_COUNT = frozenset({"range", "trange", "arange", "enumerate"})
 
 
 def takes_samples(over: Value) -> bool:
@@ -19,6 +23,26 @@ def counts_to(over: ast.expr) -> ast.expr | None:
     """What a loop over numbers counts to; None for others."""
     counts = isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id in ("range", "trange")
     return over.args[min(1, len(over.args) - 1)] if counts and over.args else None  # type: ignore[attr-defined]
+
+
+def is_counted(script: Script, index: ast.expr) -> bool:
+    """Whether an index is made of the number of a loop's turn: i of `for i in range(4)`, `for i, x in enumerate(xs)`,
+    by which a sample is taken of a tensor."""
+    scope = script.scope(index)
+    names = {each.id for each in ast.walk(index) if isinstance(each, ast.Name)}
+    stores = [each for name in names for each in script.stores.get((scope, name), ())]
+    return any(_is_number(script, each) for each in stores)
+
+
+def _is_number(script: Script, name: ast.AST) -> bool:
+    """Whether a loop gives a name the number of its turn."""
+    first, around = name, script.parents[name]
+    in_front = isinstance(around, ast.Tuple) and around.elts[0] is name
+    first, around = (around, script.parents[around]) if in_front else (first, around)
+    counts = isinstance(around, ast.For | ast.comprehension) and around.target is first
+    over = around.iter if isinstance(around, ast.For | ast.comprehension) and counts else None
+    called = last_name(over.func) if isinstance(over, ast.Call) else ""
+    return called in _COUNT and (called == "enumerate") == in_front
 
 
 def _is_part(over: Value) -> bool:

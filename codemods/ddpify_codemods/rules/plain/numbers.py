@@ -62,6 +62,10 @@ _TEXTS = """\
         parts = [None] * {world_size}
         dist.all_gather_object(parts, value)
         return [text for texts in zip(*parts) for text in texts]
+    if isinstance(value, (list, tuple)) and torch.is_tensor(value[0]) and value[0].dim():
+        return [whole_batch(each) for each in value]
+    if isinstance(value, (list, tuple)) and isinstance(value[0], (list, tuple)) and isinstance(value[0][0], str):
+        return [whole_batch(each) for each in value]
 """
 # The entries of a list stay what they are: arrays, and numbers of numpy.
 _OF_ARRAYS = """\
