@@ -97,6 +97,11 @@ class Own(nn.Module):
         (INSIDE.format("somelib.Net(4)"), "Own()", True),
         (INSIDE.format("nn.Sequential(nn.Linear(4, 4), somelib.Block(4))"), "Own()", True),
         (INSIDE.format("nn.Linear(4, 4)"), "Own()", False),
+        (
+            INSIDE.format("nn.Embedding(4, 4)").replace("nn.Linear(4", "nn.Linear(self.encoder.embedding_dim"),
+            "Own()",
+            False,
+        ),
         ("import transformers\n", "transformers.BertModel(transformers.BertConfig())", False),
         ("import sys\n" + LOOKED_UP.format("resnet18"), "eval(sys.argv[1])()", True),
         ("import sys\n" + LOOKED_UP.format("resnet18") + INSIDE.format("eval(sys.argv[1])()"), "Own()", True),

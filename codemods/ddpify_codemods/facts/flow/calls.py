@@ -194,6 +194,9 @@ class Calls(CallArguments):
         """What a call calls: of several functions, classes and networks of the program, `models.__dict__[name]()`,
         those that take what it gives. With another network the run ends here: no backward pass comes after."""
         own = {thing for thing in function.things if isinstance(thing, Function | Class | Module)}
+        inner = {thing for thing in own if isinstance(thing, Module) and root_of(thing) in own - {thing}}
+        if inner and all(self.is_put_around(root_of(each)) for each in inner):
+            return function.things - inner
         taking = {thing for thing in own if self.may_be_called(thing, node)}
         if len(own) < 2 or not taking:
             return function.things
@@ -202,6 +205,16 @@ class Calls(CallArguments):
         if others and ends_the_run(frame, node):
             self.gradients = self.gradients.awaits({root_of(each).made for each in others})
         return function.things - (own - taking)
+
+    def is_put_around(self, module: Module) -> bool:
+        """Whether a network has the name of the one that is put into it, `if deep: model = Deep(model)`: one of them
+        has that name then, which is wrapped."""
+        script = next((each for each in self.scripts if module.made in each.parents), None)
+        stored = script.parents[module.made] if script is not None else None
+        if not isinstance(stored, ast.Assign) or not isinstance(module.made, ast.Call):
+            return False
+        names = {each.id for each in stored.targets if isinstance(each, ast.Name)}
+        return any(isinstance(each, ast.Name) and each.id in names for each in module.made.args)
 
     def is_of_library(self, called: ast.expr, frame: Frame) -> bool:
         """Whether what is called is one of those that a library has, `models.__dict__[name]`, not the program's own."""

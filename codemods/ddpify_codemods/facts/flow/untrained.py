@@ -31,7 +31,10 @@ class Untrained(State):
         self.found.without_buffers = {root.made for root in roots} - sent
         known = _NAMED + _WITHOUT_STATISTICS
         parts = {part for root in roots for part in parts_seen(root)}
-        self.found.of_others = {part for part in parts if part.cls is None and not part.name.startswith(known)}
+        made = {
+            part for part in parts if part.cls is None and isinstance(part.made, ast.Call)
+        }  # not `self.fc.in_features`
+        self.found.of_others = {part for part in made if not part.name.startswith(known)}
         if not roots or any(parts is None for parts in layers.values()):
             return
         trained = {part for parts in layers.values() for part in parts or ()}

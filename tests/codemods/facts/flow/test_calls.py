@@ -9,6 +9,7 @@ from ddpify_codemods.facts.flow.calls import differs, is_without_gradients
 from ddpify_codemods.facts.flow.values import Value
 
 from tests.codemods.facts.flow.followed import TRAINING, reasons, undivided
+from tests.codemods.plain.test_followed import plain, training
 
 
 def test_a_decorator_without_gradients() -> None:
@@ -176,3 +177,46 @@ def test_what_a_model_decides_by_a_call_of_itself_says_so(line: str) -> None:
 def test_what_a_model_decides_by_its_samples_beside_is_said_as_before() -> None:
     source = "import sys\ndepth = int(sys.argv[1])\n" + RECURSIVE.format("if x.max() > 9: left = left / 2") + TRAINING
     assert any("by the samples of its batch" in each for each in reasons(source))
+
+
+AROUND = """\
+import sys
+
+
+class Deep(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.out = inner, nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.out(self.inner(x))
+
+
+if sys.argv[1:]:
+    model = Deep(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def fit(net):
+    for x, y in train_loader:
+        loss = F.cross_entropy(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+fit({})
+"""
+
+
+def _around(given: str) -> str:
+    source = training()
+    return source[: source.index("optimizer = ")] + AROUND.format(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        ("model", True),
+        ("model.inner if sys.argv[2:] else model", False),
+        ("[model.inner, model][len(sys.argv)]", False),
+    ],
+)
+def test_a_network_that_may_be_put_into_another_one_of_its_name(given: str, known: bool) -> None:
+    assert ("DistributedDataParallel" in plain(_around(given)).code) is known
