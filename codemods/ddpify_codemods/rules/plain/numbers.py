@@ -23,7 +23,6 @@ from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .arrays import as_numbers, is_array
-from .drawn_twice import drawn_twice
 from .joined_loss import joins
 from .logged import is_logged, prints
 from .mixed_loops import asked_at, mixed_loops, told_before
@@ -137,7 +136,6 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             mixed |= {asked[0]} if asked else set()
             unsized = (each.script, each.at, each.name) in found.unsized
             yield _after(each, keys, own, asked[1] if asked else "", unsized, target.words)
-    yield from drawn_twice(script, target.words)
     for node, reductions in sorted(found.reductions.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
         (script_of, kind), *others = {(each.script, each.kind) for each in reductions}
         if not is_here(script, script_of) or _has_rank_0(script, node, {each.kind for each in reductions}):

@@ -21,9 +21,9 @@ def in_ratio(script: Script, node: ast.expr, summed: Mapping[ast.expr, set[Reduc
     sums = {each for each, reductions in summed.items() if all(one.kind in ("sum", "size") for one in reductions)}
     for parent in script.ancestors(node):
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
-            if not grows_with(parent.left, sums):
+            if not _grows_with(parent.left, sums):
                 return False
-            return grows_with(parent.right, sums) or _is_count_or_one(script, parent, sums)
+            return _grows_with(parent.right, sums) or _is_count_or_one(script, parent, sums)
         if isinstance(parent, ast.stmt):
             break
     return False
@@ -50,17 +50,17 @@ def _without_factor(node: ast.expr) -> ast.expr:
     return node
 
 
-def grows_with(node: ast.expr, sums: set[ast.expr]) -> bool:
+def _grows_with(node: ast.expr, sums: set[ast.expr]) -> bool:
     """Whether an expression is so many times larger if some in it are: `2 * hits`, not `hits + 1`."""
     if node in sums:
         return True
     if isinstance(node, ast.UnaryOp):
-        return grows_with(node.operand, sums)
+        return _grows_with(node.operand, sums)
     if isinstance(node, ast.Call) and ast.unparse(node.func) in ("float", "int") and len(node.args) == 1:
-        return grows_with(node.args[0], sums)
+        return _grows_with(node.args[0], sums)
     if not isinstance(node, ast.BinOp):
         return False
-    grow = grows_with(node.left, sums), grows_with(node.right, sums)
+    grow = _grows_with(node.left, sums), _grows_with(node.right, sums)
     if isinstance(node.op, ast.Add | ast.Sub):
         return all(grow)
     if isinstance(node.op, ast.Mult):
