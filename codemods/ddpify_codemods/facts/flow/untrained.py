@@ -29,12 +29,7 @@ class Untrained(State):
         layers = {root: layers_of(root, self.scripts, self.vague_containers) for root in roots}
         sent = {root.made for root, parts in layers.items() if parts is None or not has_no_buffers(parts, self.scripts)}
         self.found.without_buffers = {root.made for root in roots} - sent
-        known = _NAMED + _WITHOUT_STATISTICS
-        parts = {part for root in roots for part in parts_seen(root)}
-        made = {
-            part for part in parts if part.cls is None and isinstance(part.made, ast.Call)
-        }  # not `self.fc.in_features`
-        self.found.of_others = {part for part in made if not part.name.startswith(known)}
+        self.found.of_others = {part for root in roots for part in parts_seen(root) if _is_of_others(part)}
         if not roots or any(parts is None for parts in layers.values()):
             return
         trained = {part for parts in layers.values() for part in parts or ()}
@@ -51,6 +46,12 @@ class Untrained(State):
             for each, alone in code.items()
             if alone and not _drops_always(each) and made.isdisjoint(inside(frozenset({each})))
         )
+
+
+def _is_of_others(part: Module) -> bool:
+    """Whether a layer is made by a library whose layers are not known; `self.fc.in_features` is made by nothing."""
+    made = part.cls is None and isinstance(part.made, ast.Call)
+    return made and not part.name.startswith(_NAMED + _WITHOUT_STATISTICS)
 
 
 def _drops_always(code: ast.AST) -> bool:
