@@ -51,12 +51,12 @@ def _early(program: Program, script: Script, call: ast.Call, model: Wrapped) -> 
             return "always"
         if here:
             return ""
-    begins = _begins(program, model)
+    made = begins(program, model)
     first, last = program.followed.found.visits.get(call, (math.inf, math.inf))
-    return "" if first >= begins else "always" if last < begins else "also later"
+    return "" if first >= made else "always" if last < made else "also later"
 
 
-def _begins(program: Program, model: Wrapped) -> int:
+def begins(program: Program, model: Wrapped) -> int:
     """When the program comes to the first wrapper of a model."""
     visits = program.followed.found.visits
     made = (visits[each] for at in model.at for each in ast.walk(at) if isinstance(each, ast.Call) and each in visits)
@@ -65,10 +65,10 @@ def _begins(program: Program, model: Wrapped) -> int:
 
 def _trains_before(program: Program, parts: Collection[ast.AST], model: Wrapped) -> bool:
     """Whether some parts of functions train, and the program comes to that before the wrapper of a model."""
-    found, begins = program.followed.found, _begins(program, model)
+    found, made = program.followed.found, begins(program, model)
     trains = found.training_statements.intersection(parts)
     calls = (part for each in trains for part in ast.walk(each) if isinstance(part, ast.Call))
-    return any(found.visits.get(each, (begins, 0))[0] < begins for each in calls)
+    return any(found.visits.get(each, (made, 0))[0] < made for each in calls)
 
 
 def _inside(program: Program, call: ast.Call, script: Script) -> Iterator[ast.AST]:

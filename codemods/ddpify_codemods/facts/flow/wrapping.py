@@ -13,6 +13,7 @@ from ..missing_imports import found_beside
 from ..optimizers import Optimizer
 from ..script import Script
 from ..trained_modules import Base
+from .assigned_parameters import assigned_parameters
 from .born_frozen import may_begin_frozen
 from .early_calls import keep_bare
 from .frames import FlowFacts, Problem
@@ -142,7 +143,7 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
     for each in result.models:
         if each.side == "after":
             each.at = [at for at in each.at if _is_trained_from(result, each, at)] or each.at
-    result.problems += keep_bare(program, result)
+    result.problems += [*keep_bare(program, result), *assigned_parameters(program, result)]
     result.problems += [*_frozen_late(program, result), *_unseen(result), *_penalized(program, result)]
     result.problems += _initialized_late(program, result)
     return result
