@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import math
 from collections.abc import Iterator
 
 from .early_calls import begins
@@ -17,16 +15,9 @@ _OTHERS = "the model gets other parameters here than those that its wrapper aver
 def assigned_parameters(program: Program, result: Wrapping) -> Iterator[Problem]:
     """The calls behind the wrapper that put the tensors of a file in place of parameters, before training ends."""
     found = program.followed.found
-    wrapped = min((begins(program, each) for each in result.models), default=0)
     trained = max((found.visits[backward][1] for backward, _ in found.reached if backward in found.visits), default=0)
-    for script in program.scripts:
-        for call in script.find(ast.Call):
-            first, last = found.visits.get(call, (math.inf, 0))
-            if _assigns(call) and last >= wrapped and first <= trained:
-                yield Problem(script, call, _OTHERS)
-
-
-def _assigns(call: ast.Call) -> bool:
-    loads = isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict"
-    given = [word.value for word in call.keywords if word.arg == "assign"]
-    return loads and any(not (isinstance(each, ast.Constant) and not each.value) for each in given)
+    for call, models in found.assigned.items():
+        first, last = found.visits[call]
+        wrapped = [begins(program, each) for each in result.models if each.made & models]
+        if wrapped and last >= min(wrapped) and first <= trained:
+            yield Problem(found.scripts[call], call, _OTHERS)

@@ -262,7 +262,8 @@ class FlowFacts:
     asked for, or what nn.DataParallel alone has; parallel_parts: where their parts or the names of these are.
     only_evaluated: the classes and calls
     whose networks are never trained, and only evaluated; without_buffers: the trained models that are seen to have
-    none; of_others: parts of these whose layers cannot be seen; drawn_buffers: where networks register buffers that
+    none; of_others: parts of these whose layers cannot be seen; assigned: the models that calls of
+    load_state_dict give other parameters; drawn_buffers: where networks register buffers that
     each rank draws. terms, calls: the operations by which
     losses are made that cannot be divided; calls_within: those in the
     functions that such a call runs; asked_whole: those of losses that read a number of their samples.
@@ -373,6 +374,7 @@ class FlowFacts:
     only_evaluated: frozenset[ast.AST] = frozenset()
     without_buffers: set[ast.AST] = field(default_factory=set)
     of_others: set[Module] = field(default_factory=set)
+    assigned: dict[ast.Call, set[ast.AST]] = field(default_factory=dict)
     drawn_buffers: dict[Module, Problem] = field(default_factory=dict)
     in_use: set[ast.Call] = field(default_factory=set)
     may_train: dict[ast.AST, dict[Loader, Problem]] = field(default_factory=dict)

@@ -131,6 +131,10 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             self.loaded |= {
                 root_of(each) for each in owner.only(Module) if isinstance(each, Module) and self.loads(each)
             }
+        if name == "load_state_dict" and "assign" in keywords and keywords["assign"].constant is not False:
+            loaded = {root_of(each).made for each in owner.only(Module) if isinstance(each, Module)}
+            self.found.assigned.setdefault(node, set()).update(loaded)
+            self.found.scripts[node] = frame.script
         if name == "requires_grad_" and isinstance(node.func, ast.Attribute):
             self.freezes(owner, node.func, given[0].constant if given else True, frame)
         if name in (*DRAWING, *SAMPLING) and owner.kind in LOCAL_ROWS and self.contexts:

@@ -36,12 +36,12 @@ def is_counted(script: Script, index: ast.expr) -> bool:
 
 def _is_number(script: Script, name: ast.AST) -> bool:
     """Whether a loop gives a name the number of its turn."""
-    first, around = name, script.parents[name]
-    in_front = isinstance(around, ast.Tuple) and around.elts[0] is name
-    first, around = (around, script.parents[around]) if in_front else (first, around)
-    counts = isinstance(around, ast.For | ast.comprehension) and around.target is first
-    over = around.iter if isinstance(around, ast.For | ast.comprehension) and counts else None
-    called = last_name(over.func) if isinstance(over, ast.Call) else ""
+    parent = script.parents[name]
+    in_front = isinstance(parent, ast.Tuple) and parent.elts[0] is name
+    target, loop = (parent, script.parents[parent]) if in_front else (name, parent)
+    if not isinstance(loop, ast.For | ast.comprehension) or loop.target is not target:
+        return False
+    called = last_name(loop.iter.func) if isinstance(loop.iter, ast.Call) else ""
     return called in _COUNT and (called == "enumerate") == in_front
 
 

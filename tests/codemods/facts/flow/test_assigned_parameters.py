@@ -26,3 +26,15 @@ def test_before_the_wrapper_and_behind_training_they_are_as_they_were(where: str
     loads = LOADS.format(", assign=True")
     source = head + loads + made + tail if where == "before" else head + made + tail + loads
     assert not refusals(plain(source))
+
+
+@pytest.mark.parametrize(
+    ("other", "refused"),
+    [("teacher = nn.Linear(4, 3)", False), ("teacher = model", True), ("teacher = model[0]", True)],
+)
+def test_another_network_may_get_them(other: str, refused: bool) -> None:
+    head, made, tail = training().partition(MADE)
+    head = head.replace("model = nn.Linear(4, 3)", "model = nn.Sequential(nn.Linear(4, 3))")
+    loads = f"{other}\nteacher.load_state_dict(torch.load('model.pt'), assign=True)\n"
+    result = plain(head + made + tail.replace("\n", "\n" + loads, 1))
+    assert any("other parameters here" in each for each in refusals(result)) is refused
