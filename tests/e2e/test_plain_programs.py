@@ -82,6 +82,36 @@ x, y = next(iter(loaders["val"]))
 for place in range(12):
     print(y[place].item())
 """,
+    "guesses that are made of a list of samples": """\
+for epoch in range(2):
+    scores, labels = [], []
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True):
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        scores.extend(out.softmax(1)[:, 0].detach().numpy())
+        labels.extend((y == 0).int().tolist())
+    guesses = [1 if score > 0.4 else 0 for score in scores]
+    print(epoch, sum(guesses), guesses, [round(float(score)) for score in scores])
+    print(sum([1 if score > 0.4 and label == 1 else 0 for score, label in zip(scores, labels)]))
+print(labels)
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
+    "options that are others without a GPU": """\
+cuda = torch.cuda.is_available()
+options = dict(batch_size=24, shuffle=True, pin_memory=True) if cuda else dict(shuffle=True, batch_size=12)
+train_loader = DataLoader(train_set, **options)
+test_loader = DataLoader(test_set, **options)
+for epoch in range(2):
+    for x, y in train_loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+evaluate(model, test_loader)
+""",
     "a mean and a sum in the entries of one list": """\
 loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
 for epoch in range(2):

@@ -21,7 +21,9 @@ class KeywordDictionary:
     """The one dictionary that a name stands for, and that is only handed over: `**name`.
 
     made: the dict display or the call of dict, and entries: its values by key. calls: what it is handed to, in order.
-    needs_gpu: whether it is empty where there is no GPU: `dict(batch_size=8) if use_cuda else {}`.
+    needs_gpu: whether it is empty where there is no GPU: `dict(batch_size=8) if use_cuda else {}`. either: whether it is
+    one of two that differ in their batch size and in how they load, `dict(batch_size=128, num_workers=4) if use_cuda
+    else dict(batch_size=64)`, of which the first is told.
     """
 
     name: ast.Name
@@ -29,6 +31,7 @@ class KeywordDictionary:
     entries: Mapping[str, ast.expr]
     calls: tuple[ast.Call, ...]
     needs_gpu: bool = False
+    either: bool = False
 
 
 def keyword_dictionary(script: Script, call: ast.Call) -> KeywordDictionary | None:
@@ -38,14 +41,31 @@ def keyword_dictionary(script: Script, call: ast.Call) -> KeywordDictionary | No
         return None
     name = hidden[0]
     made = only_handed_over(script, name) or []
-    of_gpu = _of_gpu(script, made[0]) if len(made) == 1 else None
-    entries = written_entries(script, of_gpu or made[0]) if len(made) == 1 else None
+    if len(made) != 1:
+        return None
+    of_gpu, first = _of_gpu(script, made[0]), _first_of_two(script, made[0])
+    shown = of_gpu or first or made[0]
+    entries = written_entries(script, shown)
     if entries is None or (of_gpu is not None and "batch_size" not in entries):
         return None
     same = (each for each in script.find(ast.Name) if each.id == name.id and isinstance(each.ctx, ast.Load))
     handed = (script.parents[script.parents[each]] for each in same)
     calls = sorted((each for each in handed if isinstance(each, ast.Call)), key=lambda each: each.lineno)
-    return KeywordDictionary(name, of_gpu or made[0], entries, tuple(calls), of_gpu is not None)
+    return KeywordDictionary(name, shown, entries, tuple(calls), of_gpu is not None, first is not None)
+
+
+def _first_of_two(script: Script, made: ast.expr) -> ast.expr | None:
+    """The first of two dictionaries that load the same in the same order, by batches of more than one sample."""
+    if not isinstance(made, ast.IfExp):
+        return None
+    both = [written_entries(script, each) for each in (made.body, made.orelse)]
+    said_of = [
+        {key: ast.unparse(value) for key, value in (each or {}).items() if key not in (*_HOW, "batch_size")}
+        for each in both
+    ]
+    sizes = [(each or {}).get("batch_size", ast.Constant(1)) for each in both]
+    several = not any(isinstance(each, ast.Constant) and each.value in (1, None) for each in sizes)
+    return made.body if said_of[0] == said_of[1] and several else None
 
 
 def _of_gpu(script: Script, made: ast.expr) -> ast.expr | None:

@@ -34,6 +34,12 @@ GPU = "torch.cuda.is_available()"
         (f"options = {{'batch_size': 8}} if {GPU} and large else {{}}", []),
         (f"options = {{}} if {GPU} else {{'batch_size': 8}}", []),
         ("options = {'batch_size': 8} if large else {}", []),
+        ("options = {'batch_size': 8, 'pin_memory': True} if large else {'batch_size': size}", ["batch_size", "pin_memory"]),
+        ("options = {'batch_size': 8} if large else {'batch_size': 1}", []),
+        ("options = {'batch_size': 8} if large else {'batch_size': 4, 'shuffle': True}", []),
+        ("options = {'batch_size': 8, 'shuffle': a} if large else {'batch_size': 4, 'shuffle': b}", []),
+        ("options = {'batch_size': 8} if large else {'batch_size': 4, 'collate_fn': padded}", []),
+        ("options = {'batch_size': 8} if large else {'batch_size': 4} if small else {'batch_size': 2}", []),
     ],
 )
 def test_the_entries_of_a_dictionary_that_is_only_handed_over(made: str, keys: list[str]) -> None:

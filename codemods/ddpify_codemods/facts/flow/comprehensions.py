@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
 
+from .extended import of_samples
 from .frames import Frame
-from .held_values import local_runs
+from .held_values import local_entries, local_runs
+from .listed_samples import is_number, lists_run_over, others_in, taken
 from .operations import runs_over_samples
 from .own_decisions import is_drawn, only_takes
 from .phases import entry_by_entry, holds_of_key, written_down
@@ -42,6 +44,8 @@ class Comprehensions(Subscripts):
             if known is not None:
                 return known
         if not isinstance(node, ast.DictComp) and (known := self.part_by_part(node, inner)) is not None:
+            return known
+        if isinstance(node, ast.ListComp) and (known := self.of_listed(node, inner)) is not None:
             return known
         overs: list[Value] = []
         with self.comprehension(node.generators, inner, overs):
@@ -137,6 +141,18 @@ class Comprehensions(Subscripts):
             self.assign(part.target, value, frame)
             made[place] = self.value(node.elt, frame)
         return of(Items("list", made))
+
+    def of_listed(self, node: ast.ListComp, frame: Frame) -> Value | None:
+        """`[1 if p > 0.5 else 0 for p in probs]` of a list with a number for each sample; None for another one."""
+        lists = [of_samples(self.value(each, frame)) for each in lists_run_over(frame.script, node)]
+        names = taken(node.generators[0].target)
+        rows = [each for each in lists if each is not None]
+        if not rows or len(rows) < len(lists) or not is_number(frame.script, node.elt, names):
+            return None
+        others = [self.value(each, frame) for each in others_in(node.elt, names)]
+        if any(each.is_local or local_entries(each) for each in others):
+            return None
+        return of(Items("list", {}, made_of("rows", rows, host=True), extended=True, in_order=True))
 
     on_generatorexp = on_listcomp
 

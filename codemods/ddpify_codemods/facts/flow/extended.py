@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .layout import axis
-from .values import LOCAL_ROWS, Items, Iteration, Loader, Value, entries, made_of
+from .values import LOCAL_ROWS, Items, Iteration, Loader, Thing, Value, entries, made_of
 
 
 def zipped_rows(args: Sequence[Value]) -> Value | None:
@@ -20,14 +20,21 @@ def zipped_rows(args: Sequence[Value]) -> Value | None:
 
 
 def of_samples(value: Value) -> Value | None:
-    """What a list holds that has a number for each sample, one after the other: `preds.extend(out.tolist())`."""
-    things = [*value.things]
-    one = things[0] if len(things) == 1 else None
-    if not isinstance(one, Items) or one.shape != "list" or one.known or not (one.rest and one.in_order):
+    """What a list holds that has a number for each sample, one after the other: `preds.extend(out.tolist())`.
+
+    It may be one of several such lists, as each turn of a loop may begin another one.
+    """
+    lists = [_numbers_of_samples(thing) for thing in value.things]
+    rests = [each for each in lists if each is not None]
+    return made_of("rows", rests, host=True) if rests and len(rests) == len(lists) else None
+
+
+def _numbers_of_samples(thing: Thing) -> Value | None:
+    if not isinstance(thing, Items) or thing.shape != "list" or thing.known or not (thing.rest and thing.in_order):
         return None
-    rest = one.rest
+    rest = thing.rest
     plain = rest.kind in ("batch", "rows") and not (rest.part or rest.things or rest.reason)
-    return made_of("rows", [rest], host=True) if plain and one.extended and not one.by_sample else None
+    return rest if plain and thing.extended and not thing.by_sample else None
 
 
 def lengthening(value: Value) -> frozenset[Loader]:

@@ -235,7 +235,7 @@ def _part_of_shared(script: Script, call: ast.Call, size: ast.expr, words: Words
     status = program_of(script).followed.status
     kinds = [{kind for each, kind in status.items() if each.call is one} for one in shared.calls]
     together = {script.parents[script.statement(each)] for each in (shared.made, *shared.calls)}
-    if len(together) == 1 and all(each == {"training"} for each in kinds):
+    if len(together) == 1 and not shared.either and all(each == {"training"} for each in kinds):
         if call is shared.calls[0]:
             yield _part(size, words)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ddpify_codemods.facts.flow.extended import lengthen, lengthening, zipped_rows
+from ddpify_codemods.facts.flow.extended import lengthen, lengthening, of_samples, zipped_rows
 from ddpify_codemods.facts.flow.held_values import local_runs
 from ddpify_codemods.facts.flow.values import Items, Iteration, Loader, Value, of
 
@@ -88,3 +88,11 @@ def test_what_makes_a_list_longer() -> None:
     assert not lengthening(Value("rows_second", loaders)) and not lengthening(of(Items("list", {}, rows)))
     lengthen(made, loaders)
     assert lengthening(made) == loaders
+
+
+def test_a_list_that_each_epoch_begins_is_brought_together_behind_them() -> None:
+    one, other = (of(Items("list", {}, Value("rows"), extended=True, in_order=True)) for _ in range(2))
+    both = replace(one, things=one.things | other.things)
+    assert all(found is not None and found.kind == "rows" for found in map(of_samples, (one, both)))
+    counts = of(Items("list", {}, Value("size"), extended=True, in_order=True))
+    assert of_samples(replace(one, things=one.things | counts.things)) is None
