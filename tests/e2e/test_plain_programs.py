@@ -99,6 +99,89 @@ for epoch in range(2):
 print(labels)
 evaluate(model, DataLoader(test_set, batch_size=12))
 """,
+    "a head of one of several networks, in the tutorial's functions": """\
+import copy
+import os
+
+
+class Net(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.body = torch.nn.Linear(4, width)
+        self.fc = torch.nn.Linear(width, 9)
+
+    def forward(self, x):
+        return self.fc(self.body(x).tanh())
+
+
+def freeze(model, extract):
+    if extract:
+        for param in model.parameters():
+            param.requires_grad = False
+
+
+def make(name, extract):
+    model = None
+    if name == "wide":
+        model = Net(8)
+        freeze(model, extract)
+        model.fc = torch.nn.Linear(8, 3)
+    elif name == "narrow":
+        model = Net(5)
+        freeze(model, extract)
+        model.fc = torch.nn.Linear(5, 3)
+    else:
+        exit()
+    return model
+
+
+def fit(model, loaders, optimizer, has_two=False):
+    best, weights = 0.0, copy.deepcopy(model.state_dict())
+    for epoch in range(2):
+        for phase in ["train", "val"]:
+            if phase == "train":
+                model.train()
+            else:
+                model.eval()
+            total, correct = 0.0, 0
+            for x, y in loaders[phase]:
+                optimizer.zero_grad()
+                with torch.set_grad_enabled(phase == "train"):
+                    if has_two and phase == "train":
+                        out, aux = model(x)
+                        loss = F.cross_entropy(out, y) + 0.4 * F.cross_entropy(aux, y)
+                    else:
+                        out = model(x)
+                        loss = F.cross_entropy(out, y)
+                    if phase == "train":
+                        loss.backward()
+                        optimizer.step()
+                total += loss.item() * x.size(0)
+                correct += torch.sum(out.argmax(1) == y)
+            accuracy = correct.double() / len(loaders[phase].dataset)
+            if phase == "val":
+                print(accuracy.item(), total / len(loaders[phase].dataset))
+            if phase == "val" and accuracy > best:
+                best, weights = accuracy, copy.deepcopy(model.state_dict())
+    model.load_state_dict(weights)
+    return model
+
+
+name = os.environ.get("NETWORK", "wide")
+extract = os.environ.get("EXTRACT", "yes") == "yes"
+model = make(name, extract)
+sets = {"train": train_set, "val": test_set}
+loaders = {each: DataLoader(sets[each], batch_size=12, shuffle=True) for each in ["train", "val"]}
+params = model.parameters()
+if extract:
+    params = []
+    for _, param in model.named_parameters():
+        if param.requires_grad:
+            params.append(param)
+optimizer = torch.optim.SGD(params, lr=0.1)
+model = fit(model, loaders, optimizer, has_two="wide" == "two")
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
     "options that are others without a GPU": """\
 cuda = torch.cuda.is_available()
 options = dict(batch_size=24, shuffle=True, pin_memory=True) if cuda else dict(shuffle=True, batch_size=12)

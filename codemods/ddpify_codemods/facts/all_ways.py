@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable
 
 from .script import Script
@@ -25,3 +26,13 @@ def ways(branches: ast.If) -> list[list[ast.stmt]]:
     """The statements of each way through an `if`, those through `elif` one by one."""
     nested = branches.orelse[0] if len(branches.orelse) == 1 else None
     return [branches.body, *(ways(nested) if isinstance(nested, ast.If) else [branches.orelse])]
+
+
+def in_other_branch(script: Script, node: ast.AST, other: ast.AST) -> bool:
+    """Whether a run that comes to one of two parts of a file does not come to the other: `if … else …`."""
+    around = {each: part for part, each in itertools.pairwise((other, *script.ancestors(other)))}
+    for part, each in itertools.pairwise((node, *script.ancestors(node))):
+        if isinstance(each, ast.If) and each in around:
+            arms = [next((arm for arm in (each.body, each.orelse) if one in arm), None) for one in (part, around[each])]
+            return None not in arms and arms[0] is not arms[1]
+    return False

@@ -21,9 +21,9 @@ class KeywordDictionary:
     """The one dictionary that a name stands for, and that is only handed over: `**name`.
 
     made: the dict display or the call of dict, and entries: its values by key. calls: what it is handed to, in order.
-    needs_gpu: whether it is empty where there is no GPU: `dict(batch_size=8) if use_cuda else {}`. either: whether it is
-    one of two that differ in their batch size and in how they load, `dict(batch_size=128, num_workers=4) if use_cuda
-    else dict(batch_size=64)`, of which the first is told.
+    needs_gpu: whether it is empty where there is no GPU: `dict(batch_size=8) if use_cuda else {}`. either: whether it
+    is one of two that differ in their batch size and in how they load, and the first is told: `dict(batch_size=128,
+    num_workers=4) if use_cuda else dict(batch_size=64)`.
     """
 
     name: ast.Name

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from ..all_ways import in_other_branch
 from ..eager import is_move
 from ..optimizers import Optimizer
 from ..script import Script
@@ -18,7 +19,7 @@ from .models_of_optimizers import Bases
 from .other_names import is_for_several
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, bound_otherwise, class_around, parameters_of
-from .wrapped_names import in_other_branch, sets_mode
+from .wrapped_names import sets_mode
 
 _WHOLE = -1  # the place of what is all that a function returns
 

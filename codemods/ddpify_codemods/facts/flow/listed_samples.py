@@ -47,7 +47,7 @@ def is_number(script: Script, node: ast.expr, names: set[str]) -> bool:
         return isinstance(node.value, int | float) and float(node.value).is_integer() and abs(node.value) < 2**24
     if isinstance(node, ast.Call) and script.qualified(node.func) in ("int", "bool", "round"):
         return len(node.args) == 1 and not node.keywords and _is_computed(script, node.args[0], names)
-    return isinstance(node, ast.Compare) and _is_computed(script, node, names) or _is_sample(script, node, names)
+    return (isinstance(node, ast.Compare) and _is_computed(script, node, names)) or _is_sample(script, node, names)
 
 
 def others_in(node: ast.expr, names: set[str]) -> Iterator[ast.Name]:

@@ -18,12 +18,19 @@ def never_taken(program: Program, script: Script, node: ast.AST) -> bool:
 
     A call that is not followed may give another one, so the function has to be named in its calls alone.
     """
+    tests = (getattr(script.parents.get(each), "test", None) for each in _passed_by(program, script, node))
+    return any(test is not None and _is_written_out(program, script, test) for test in tests)
+
+
+def is_passed_by(program: Program, script: Script, node: ast.AST) -> bool:
+    """Whether something stands where no condition leads, as far as these can be followed."""
+    return any(True for _ in _passed_by(program, script, node))
+
+
+def _passed_by(program: Program, script: Script, node: ast.AST) -> Iterator[ast.AST]:
+    """The first statements and expressions around something that conditions lead past."""
     found = program.followed.found
-    for each in (node, *script.ancestors(node)):
-        test = getattr(script.parents.get(each), "test", None)
-        if each in found.passed_by - found.come_to and test is not None and _is_written_out(program, script, test):
-            return True
-    return False
+    yield from (each for each in (node, *script.ancestors(node)) if each in found.passed_by - found.come_to)
 
 
 def _is_written_out(program: Program, script: Script, test: ast.expr) -> bool:

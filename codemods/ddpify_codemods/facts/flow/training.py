@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..all_ways import in_other_branch
 from ..bindings import names_in
 from ..eager import is_move
 from ..origins import sources
@@ -163,9 +165,18 @@ class Training(Expressions, LateMoves):
             if self.gradients.frozen.get(model, False) is not False or model in self.partly_frozen:
                 self.frozen_when_wrapped.add(model)
             self.once_frozen_when_wrapped |= {model} & self.once_frozen
-            if self.gradients.frozen.get(model, False) is None and self.trained == {model}:
+            alone = self.trained == {model} or (self.trained == models and self.are_alternatives(models))
+            if self.gradients.frozen.get(model, False) is None and alone:
                 # If all of it were, no gradient would come to anything, and the backward pass would raise
                 self.has_trained_parts(model)
+
+    def are_alternatives(self, models: Iterable[ast.AST]) -> bool:
+        """Whether a run makes only one of some models: `if deep: model = resnet18() else: model = Net()`."""
+        pairs = itertools.combinations(models, 2)
+        return all(
+            any(one in script.parents and in_other_branch(script, one, other) for script in self.scripts)
+            for one, other in pairs
+        )
 
     def belongs(self, part: Module, module: Module) -> None:
         """A module is a part of another one."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..all_ways import in_other_branch
 from ..called_modules import called_model
 from ..eager import is_move
 from ..script import Script
 from ..trained_modules import Base
 from .frames import Problem
 from .held_attributes import held_attribute, is_of_object
-from .never_taken import never_taken
+from .never_taken import is_passed_by, never_taken
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
 from .signatures import argument
@@ -117,16 +117,6 @@ def optimizers_of(program: Program, model: Wrapped) -> list[ast.Call]:
     found = program.followed.found
     made = {call for each in model.made for call in found.optimizers_of.get(each, ())}
     return [call for call in made if found.optimizer_calls.get(call) is model.script]
-
-
-def in_other_branch(script: Script, node: ast.AST, other: ast.AST) -> bool:
-    """Whether a run that comes to one of two parts of a file does not come to the other: `if … else …`."""
-    around = {each: part for part, each in itertools.pairwise((other, *script.ancestors(other)))}
-    for part, each in itertools.pairwise((node, *script.ancestors(node))):
-        if isinstance(each, ast.If) and each in around:
-            arms = [next((arm for arm in (each.body, each.orelse) if one in arm), None) for one in (part, around[each])]
-            return None not in arms and arms[0] is not arms[1]
-    return False
 
 
 def _scope_of(script: Script, base: Base) -> ast.AST | None:
@@ -264,7 +254,7 @@ def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str
             or (
                 isinstance(call, ast.Call)
                 and called_model(call) is node
-                and call in program.followed.found.training_forwards
+                and (call in program.followed.found.training_forwards or is_passed_by(program, script, call))
             )
             or _is_handed_on(program, result, script, node, parent)
             or never_taken(program, script, node)

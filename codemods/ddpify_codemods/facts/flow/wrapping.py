@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator
 from functools import lru_cache
 
+from ..all_ways import in_other_branch
 from ..called_modules import called_model
 from ..eager import is_move
 from ..missing_imports import found_beside
@@ -34,7 +35,7 @@ from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
 from .uncalled import uncalled
 from .values import root_of
-from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses, in_other_branch
+from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
 from .wrapping_place import is_frozen_by, is_initialized, is_kept_there, knows_all, moved_on, once, place, seen_from
 
 _CALLERS = 3  # how many functions give a model to each other that one of them makes
