@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import warnings
@@ -64,6 +65,7 @@ def counted(counts: list[int]) -> Iterator[None]:
 
 def train(entry: Entry, dropout: float, random: str) -> Trained:
     """The plainest loop; in each of the processes that it runs in."""
+    gc.unfreeze()  # trials look through the caches of the models' libraries
     os.environ["DDPIFY_RANDOM"] = random
     os.environ["DDPIFY_REPORT"] = "0"
     torch.manual_seed(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from tests.runtime.processes import run
 LEFT: list[Tensor] = []
 BY_SHAPE: dict[Any, Tensor] = {}
 ROWS: list[int] = []
+WHERE = ["a global list", "one that it empties", "the class", "itself", "a constant", "a cache"]
 
 
 class Net(nn.Module):
@@ -40,12 +43,20 @@ class Net(nn.Module):
         elif self.where == "a constant":
             BY_SHAPE.setdefault(x.shape[1:], torch.ones(4, dtype=x.dtype) / 4)
             h = h * BY_SHAPE[x.shape[1:]]
+        elif self.where == "a cache":
+            h = h * doubled((x.sum(1, keepdim=True) > 0).double(), 1)
         out: Tensor = self.second(h)
         return out
 
 
+@lru_cache(maxsize=1)
+def doubled(x: Tensor, times: int) -> Tensor:
+    return (x[None] * 2 * times)[0]
+
+
 def trained(where: str) -> tuple[list[float], int, int]:
     """The parameters, the rows of the last step, and how many a batch has."""
+    gc.unfreeze()  # caches that tests were collected with are looked through, too
     torch.manual_seed(0)
     model: Any = Net(where).double()
     data = [(torch.randn(6, dtype=torch.float64), 0) for _ in range(45)]
@@ -67,14 +78,14 @@ def trained(where: str) -> tuple[list[float], int, int]:
     return [float(p.detach().sum()) for p in model.parameters()], ROWS[-1], len(x)
 
 
-@pytest.mark.parametrize("where", ["a global list", "one that it empties", "the class", "itself", "a constant"])
+@pytest.mark.parametrize("where", WHERE)
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_left_outside(where: str) -> None:
     [(parameters, _, _)] = run(1, trained, where)
     for ranks in (2, 3):
         for found, rows, batch in run(ranks, trained, where):
             torch.testing.assert_close(found, parameters, rtol=1e-9, atol=1e-12)
-            assert (rows == batch) is (where not in ("a constant", "itself"))
+            assert (rows == batch) is (where not in ("a constant", "itself", "a cache"))
 
 
 def test_what_nobody_holds_is_not_left() -> None:
