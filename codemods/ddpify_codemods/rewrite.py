@@ -25,6 +25,7 @@ from .leading_lines import (
     without_first_blanks,
     without_last_blanks,
 )
+from .local_imports import local_imports
 from .places import Place, Places, Span, spans
 from .quotes import with_other_quotes
 from .rule import (
@@ -77,7 +78,7 @@ def apply(text: str, tree: ast.Module, edits: Sequence[Edit]) -> str:
     if not edits:
         return text
     header, renamed = runtime_import(tree, edits)
-    edits = [*header, *(_rename(edit, renamed) for edit in edits)]
+    edits = [*header, *local_imports(tree, edits), *(_rename(edit, renamed) for edit in edits)]
     module = cst.parse_module(text)
     edited = {place_of(edit).lineno for edit in edits}
     rewriter = _Rewriter(module, spans(module, tree, edited), Places(text), edits)
