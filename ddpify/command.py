@@ -229,20 +229,21 @@ def _project_folder(first: str) -> Path:
 
 def readers(inputs: Inputs) -> tuple[Load, Imports, Additions]:
     """What gives the source of a path, the local modules that it imports, and the folders that it puts on sys.path."""
-    known: dict[tuple[Path, Path], Sequence[Path]] = {}
+    known: dict[tuple[Path, Path, bool], Sequence[Path]] = {}
     one = {path: path for path in inputs.sources}  # object for each path: comparing two takes long
 
     @cache
     def load(path: Path) -> Source:
         return inputs.sources.get(path) or files.read(path, shown(path))
 
-    def imports(path: Path, root: Path) -> Sequence[Path]:
-        if (path, root) not in known:
+    def imports(path: Path, root: Path, starts: bool) -> Sequence[Path]:
+        at = path, root, starts
+        if at not in known:
             try:
-                known[path, root] = [one.setdefault(module, module) for module in imports_of(load(path), root)]
+                known[at] = [one.setdefault(module, module) for module in imports_of(load(path), root, starts)]
             except BadInput:
-                known[path, root] = []  # reading its program says what is wrong
-        return known[path, root]
+                known[at] = []  # reading its program says what is wrong
+        return known[at]
 
     @cache
     def added(path: Path) -> Sequence[Added]:

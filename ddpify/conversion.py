@@ -85,14 +85,15 @@ def _place(error: Exception) -> str:
     return f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""
 
 
-def imports_of(source: Source, root: Path | None = None) -> list[Path]:
+def imports_of(source: Source, root: Path | None = None, starts: bool = True) -> list[Path]:
     """The local modules that a file imports directly, by their real paths; none if it does not parse.
 
     Args:
-        source: the file. root: where absolute imports start; default: its folder.
+        source: the file. root: where absolute imports start; default: its folder. starts: whether it may be what is
+            started, so that what stands below its main guard counts.
     """
     try:
-        return [_real(module) for module in local_modules(source.path, source.text, root)]
+        return [_real(module) for module in local_modules(source.path, source.text, root, starts)]
     except (RecursionError, MemoryError):
         return []  # converting the program that it belongs to says what is wrong
 

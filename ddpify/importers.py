@@ -158,7 +158,7 @@ def _imported(path: Path, text: str, codes: dict[Path, str], root: Path) -> dict
     roots = dict.fromkeys((*found_from(path, added_folders(path, text, Path.cwd())), root))
     while waiting and len(found) <= _READ:
         at, code = waiting.pop()
-        for each in (each for folder in roots for each in local_modules(at, code, folder)):
+        for each in (each for folder in roots for each in local_modules(at, code, folder, at == path)):
             module = each.resolve()
             if module not in found and module != path:
                 found[module] = codes[module] if module in codes else _text(module)

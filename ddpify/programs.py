@@ -16,7 +16,7 @@ from ddpify_codemods.search_path import Added
 from ddpify.files import Source
 
 # The local modules that a file imports directly, absolute imports taken from a folder.
-Imports = Callable[[Path, Path], Sequence[Path]]
+Imports = Callable[[Path, Path, bool], Sequence[Path]]
 # The folders that a file puts on sys.path.
 Additions = Callable[[Path], Sequence[Added]]
 
@@ -41,7 +41,8 @@ def program(entry: Path, imports: Imports, added: Additions) -> Program:
     """The program that a script starts.
 
     Args:
-        entry: the script. imports: gives the local modules of a file. added: gives the folders that a file puts on
+        entry: the script. imports: gives the local modules of a file, from a folder on, with or without those that it
+            imports below its main guard, which counts in the script alone. added: gives the folders that a file puts on
             sys.path.
     Returns:
         The script, then every local module that it reaches, each once, the nearest first.
@@ -57,7 +58,7 @@ def program(entry: Path, imports: Imports, added: Additions) -> Program:
             known.update(dict.fromkeys(new))
             roots = found_from(entry, list(known))
             waiting = deque(files)
-        for module in _found_by(imports, file, tuple(roots)):
+        for module in _found_by(imports, file, tuple(roots), file == entry):
             if module not in files:
                 files[module] = None
                 waiting.append(module)
@@ -65,12 +66,12 @@ def program(entry: Path, imports: Imports, added: Additions) -> Program:
 
 
 @lru_cache(maxsize=8192)
-def _found_by(imports: Imports, file: Path, roots: tuple[Path, ...]) -> tuple[Path, ...]:
+def _found_by(imports: Imports, file: Path, roots: tuple[Path, ...], starts: bool) -> tuple[Path, ...]:
     """The local modules that a file imports, each from the first folder of the path that has it."""
     found = {
         module: None
         for number, root in enumerate(roots)
-        for module in imports(file, root)
+        for module in imports(file, root, starts)
         if not _is_found_before(module, root, roots[:number])
     }
     return tuple(found)
@@ -206,7 +207,7 @@ def importer(module: Source, read: Callable[[Path], Source | None], imports: Imp
             if path == module.path or _TEST.fullmatch(path.name):
                 continue
             source = read(path)
-            if source and word in source.text and module.path in imports(path, path.parent):
+            if source and word in source.text and module.path in imports(path, path.parent, True):
                 return path
     return None
 

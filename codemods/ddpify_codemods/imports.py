@@ -9,22 +9,24 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from .facts.header import main_guard
 from .facts.imported_by_name import attributes_of, defines, imports_by_name, pattern
 from .facts.tree import KEPT, of_kinds, parsed
 from .folders import folder_of, is_module, is_package, module_files, remembered
 
 
-def local_modules(script: Path, text: str, root: Path | None = None) -> list[Path]:
+def local_modules(script: Path, text: str, root: Path | None = None, starts: bool = True) -> list[Path]:
     """The existing .py files beside a script that it imports, directly, in the order of its imports.
 
     Args: the file, its text, and the folder of the script that gets started, from which absolute imports are resolved
-    (the file's own folder where it is that script). A local file shadows an installed package of the same name, as it
-    does when Python runs the script.
+    (the file's own folder where it is that script). starts: whether the file may be that script: what stands below
+    `if __name__ == "__main__":` is run in that one alone. A local file shadows an installed package of the same name,
+    as it does when Python runs the script.
     Returns their paths, without repeats and without the file itself; none for a text that does not parse.
     """
     found: dict[str, None] = {}
     start = str(root or script.parent)
-    for node in _statements(text):
+    for node in _statements(text, starts):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 found.update(dict.fromkeys(module_files(start, alias.name)))
@@ -42,16 +44,19 @@ def _path(path: str) -> Path:
 
 
 @lru_cache(maxsize=KEPT)
-def _statements(text: str) -> tuple[ast.Import | ast.ImportFrom | ast.Call, ...]:
+def _statements(text: str, starts: bool) -> tuple[ast.Import | ast.ImportFrom | ast.Call, ...]:
     """The imports of a file, also by a module's name; asked for once for each folder that they may start at."""
     try:
         nodes = of_kinds(parsed(text), (ast.Import, ast.ImportFrom, ast.Call))
     except (SyntaxError, ValueError):
         return ()
+    guard = None if starts else main_guard(parsed(text))
+    below = {each for statement in guard.body for each in ast.walk(statement)} if guard is not None else set()
     return tuple(
         node
         for node in nodes
-        if isinstance(node, (ast.Import, ast.ImportFrom)) or (isinstance(node, ast.Call) and imports_by_name(node))
+        if (isinstance(node, (ast.Import, ast.ImportFrom)) or (isinstance(node, ast.Call) and imports_by_name(node)))
+        and node not in below
     )
 
 

@@ -68,6 +68,13 @@ def test_absolute_imports_of_a_module_start_at_the_root(tmp_path: Path) -> None:
     assert found(tmp_path, "import common", "nets/unet.py") == ["common.py"]
 
 
+def test_what_stands_below_the_main_guard_is_of_what_is_started(tmp_path: Path) -> None:
+    files(tmp_path, "model.py", "other.py")
+    text = "import model\nif __name__ == '__main__':\n    import other\n"
+    assert local_modules(tmp_path / "train.py", text) == [tmp_path / "model.py", tmp_path / "other.py"]
+    assert local_modules(tmp_path / "train.py", text, starts=False) == [tmp_path / "model.py"]
+
+
 def test_the_root_is_the_folder_of_the_script_by_default(tmp_path: Path) -> None:
     files(tmp_path, "model.py")
     assert local_modules(tmp_path / "train.py", "import model") == [tmp_path / "model.py"]

@@ -25,7 +25,7 @@ def found(folder: Path, texts: Mapping[str, str]) -> list[list[str]]:
     sources: dict[Path, Source] = {folder / name: read(folder / name, name) for name in texts}
     programs = find_programs(
         sources,
-        lambda path, root: imports_of(read(path, path.name), root),
+        lambda path, root, starts: imports_of(read(path, path.name), root, starts),
         lambda path: added_of(read(path, path.name)),
     )
     return [[str(path.relative_to(folder)) for path in program.files] for program in programs]
@@ -38,6 +38,17 @@ def test_a_script_alone(tmp_path: Path) -> None:
 def test_a_script_with_modules(tmp_path: Path) -> None:
     texts = {"engine.py": ENGINE + "import library\n", "library.py": LIBRARY, "main.py": MAIN}
     assert found(tmp_path, texts) == [["main.py", "engine.py", "library.py"]]
+
+
+def test_what_a_module_imports_below_its_main_guard_is_not_of_the_script(tmp_path: Path) -> None:
+    shows = "import torch\n\n\ndef show():\n    print(torch)\n"
+    texts = {"engine.py": ENGINE + "import look\n", "library.py": LIBRARY, "main.py": MAIN}
+    texts["look.py"] = shows + "\n\nif __name__ == '__main__':\n    import library\n\n    library.go()\n"
+    assert found(tmp_path, texts) == [["main.py", "engine.py", "look.py"]]
+    texts["look.py"] = shows + "\n\nif torch:\n    import library\n"
+    assert found(tmp_path, texts) == [["main.py", "engine.py", "look.py", "library.py"]]
+    texts["main.py"] = "if __name__ == '__main__':\n    from engine import train\n\n    train(1)\n"
+    assert found(tmp_path, texts) == [["main.py", "engine.py", "look.py", "library.py"]]
 
 
 def test_a_script_that_does_not_mention_torch(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def _is_computed(script: Script, node: ast.expr, names: set[str]) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int | float)
     if isinstance(node, ast.Name | ast.Attribute):
-        root = node
+        root: ast.expr = node
         while isinstance(root, ast.Attribute):
             root = root.value
         return isinstance(root, ast.Name) and root.id not in names
