@@ -140,6 +140,8 @@ def test_a_decision_by_the_samples_of_a_rank_is_refused(step: str) -> None:
         ),
         ("if loss > 10: break", "if mean_over_ranks(loss) > 10: break"),
         ('optimizer.param_groups[0]["lr"] = loss.item()', '["lr"] = mean_over_ranks(loss.item())'),
+        ("optimizer.param_groups[0].update(lr=loss.item())", ".update(lr=mean_over_ranks(loss.item()))"),
+        ("optimizer.param_groups[0].update({'lr': loss.item()})", "{'lr': mean_over_ranks(loss.item())}"),
         ("for p in model.parameters(): p.grad *= loss.item()", "p.grad *= mean_over_ranks(loss.item())"),
         ("model.bias.data.copy_(x.mean(0)[:3])", "model.bias.data.copy_(mean_over_ranks(x.mean(0)[:3]))"),
         ('for g in optimizer.param_groups: g["lr"] = 0.1 * len(x)', 'g["lr"] = 0.1 * len(x) * dist.get_world_size()'),

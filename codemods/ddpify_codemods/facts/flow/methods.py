@@ -411,6 +411,8 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
         if isinstance(thing, Parameters) and name.endswith("_") and name != "requires_grad_":
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument, value, frame)
+        if isinstance(thing, Parameters) and name in ("update", "setdefault"):  # of a group
+            self.is_told(node, given, frame)
         if isinstance(thing, Parameters):
             self.put_into(thing, name, node, args, frame)
         if is_put_into(name, node, owner):

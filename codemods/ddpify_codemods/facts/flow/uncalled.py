@@ -9,7 +9,7 @@ from ..script import Script
 from .own_networks import is_called_by_library
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_LOOKS_UP = frozenset({"globals", "locals", "eval", "exec", "vars", "Fire"})
+_LOOKS_UP = frozenset({"globals", "locals", "eval", "exec", "vars", "Fire"})  # `model.eval()` is none
 
 
 def uncalled(scripts: Sequence[Script]) -> tuple[ast.FunctionDef, str] | None:
@@ -20,8 +20,7 @@ def uncalled(scripts: Sequence[Script]) -> tuple[ast.FunctionDef, str] | None:
     """
     entry = scripts[0]
     named = {node.id for node in entry.find(ast.Name)}
-    attributes = {node.attr for node in entry.find(ast.Attribute)}
-    if _LOOKS_UP & (named | attributes):
+    if _LOOKS_UP & named or any(node.attr == "Fire" for node in entry.find(ast.Attribute)):
         return None
     for each in entry.tree.body:
         if isinstance(each, ast.FunctionDef) and each.name not in named and _comes_to_backward(scripts, each):

@@ -47,6 +47,7 @@ def refused(mark: str = "", last: str = "") -> list[tuple[int, str]]:
 def test_a_file_whose_training_nothing_calls_says_so() -> None:
     ((line, message),) = refused()
     assert line == 6 and message.startswith("nothing calls train() here: convert the script that does")
+    assert refused(last="def show(model):\n    model.eval()") == [(line, message)]
     assert not refused(last="train()")
     assert not refused(last='if __name__ == "__main__":\n    train()')
 
