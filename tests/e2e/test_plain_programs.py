@@ -182,6 +182,87 @@ optimizer = torch.optim.SGD(params, lr=0.1)
 model = fit(model, loaders, optimizer, has_two="wide" == "two")
 evaluate(model, DataLoader(test_set, batch_size=12))
 """,
+    "a meter that may show its sum and its count": """\
+import time
+
+
+class AverageMeter(object):
+    def __init__(self, name, fmt=":f", shows="average"):
+        self.name, self.fmt, self.shows = name, fmt, shows
+        self.val = self.avg = self.sum = self.count = 0
+
+    def update(self, val, n=1):
+        self.val = val
+        self.sum += val * n
+        self.count += n
+        self.avg = self.sum / self.count
+
+    def __str__(self):
+        return ("{name} {val" + self.fmt + "} ({avg" + self.fmt + "})").format(**self.__dict__)
+
+    def summary(self):
+        if self.shows == "sum":
+            text = "{name} {sum:.3f}"
+        elif self.shows == "count":
+            text = "{name} {count:.3f}"
+        else:
+            text = "{name} {avg:.3f}"
+        return text.format(**self.__dict__)
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    times, losses, seen = AverageMeter("Time"), AverageMeter("Loss", ":.4f"), AverageMeter("Seen", ":.1f", "count")
+    start = time.time()
+    for x, y in loader:
+        times.update(time.time() - start)
+        size = x.size(0)
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.update(loss.item(), size)
+        seen.update(loss.item(), size)
+        print(str(losses), seen.summary(), times.count)
+        start = time.time()
+    print("took less than an hour:", times.avg < 3600)
+""",
+    "a function that gives back a loader, or more than that": """\
+def load(split, with_names=True):
+    loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+    if with_names == False:
+        return loader
+    return loader, ["a", "b", "c"]
+
+
+def start(resumes):
+    if resumes:
+        return load("train", False)
+    loader, names = load("train", True)
+    print(names)
+    return loader
+
+
+class Trainer:
+    def __init__(self, loader):
+        self.loader = loader
+
+    def train(self, epoch):
+        for x, y in self.loader:
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            print(loss.item())
+
+    def run(self):
+        for epoch in range(2):
+            self.train(epoch)
+
+
+Trainer(start(len(train_set) < 3)).run()
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
     "options that are others without a GPU": """\
 cuda = torch.cuda.is_available()
 options = dict(batch_size=24, shuffle=True, pin_memory=True) if cuda else dict(shuffle=True, batch_size=12)

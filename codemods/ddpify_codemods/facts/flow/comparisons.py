@@ -87,7 +87,7 @@ class Comparisons(Reading):
             if self.are_sizes(left, right, frame) or self.are_sizes(right, left, frame):
                 return SAME
             one, other = (value.constant for value in values)
-            if isinstance(one, str) and isinstance(other, str):
+            if any(isinstance(one, kind) and isinstance(other, kind) for kind in (str, bool)):
                 return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
         if len(values) == 2 and isinstance(node.ops[0], ast.In | ast.NotIn):
             texts = _texts(node.comparators[0]) or _texts_given(node.comparators[0], frame)

@@ -10,6 +10,7 @@ import ast
 from dataclasses import replace
 from functools import lru_cache
 
+from ..bindings import arguments
 from ..script import KEPT, Script
 from .frames import FlowFacts, Frame
 from .held_values import additive, local_entries, settled
@@ -56,13 +57,27 @@ def of_means_and_sums(found: FlowFacts) -> set[ast.Call]:
     together otherwise, or one of them and a number that all ranks have: it cannot do that where it reads them."""
     calls: set[ast.Call] = set()
     for node, reductions in found.reductions.items():
-        if len({each.kind == "mean" for each in reductions}) < 2 and not is_also_whole(found, node):
-            continue
         script = next(iter(reductions)).script
+        several = len({each.kind == "mean" for each in reductions}) > 1 or _is_told_whole(script, node, found)
+        if not several and not is_also_whole(found, node):
+            continue
         around = next((each for each in script.ancestors(node) if isinstance(each, ast.FunctionDef)), None)
         if around is not None and isinstance(script.parents[around], ast.ClassDef):
             calls |= {call for call, _ in found.called_with.get(around, ())}
     return calls
+
+
+def _is_told_whole(script: Script, node: ast.expr, found: FlowFacts) -> bool:
+    """Whether what a method is given, of which a sum over ranks is asked for, is the same on all of them in another
+    call: `n` of `meter.update(loss.item(), len(x))`, and of `meter.update(time.time() - start)`, where it is 1. A ratio
+    is what it was."""
+    if not isinstance(node, ast.Name) or node not in found.read_same:
+        return False
+    if any(each.kind == "mean" for each in found.reductions[node]):
+        return False
+    around = script.scope(node)
+    inside = (each for each in script.ancestors(node) if isinstance(each, ast.BinOp))
+    return node.id in arguments(around) and not any(isinstance(each.op, ast.Div | ast.FloorDiv) for each in inside)
 
 
 def is_also_whole(found: FlowFacts, node: ast.expr) -> bool:

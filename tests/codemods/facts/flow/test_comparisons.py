@@ -163,3 +163,47 @@ losses, trainer = Losses(), Trainer()
 def test_texts_are_those_of_the_parameter_that_gets_them(call: str, known: bool) -> None:
     source = "import functools\n\n\n" + METHODS + TRAINING.replace("F.cross_entropy(model(x), y)", call)
     assert bool(undivided(source)) is not known
+
+
+SEVERAL = """\
+def load(names=True):
+    loader = DataLoader(train_set, batch_size=8, shuffle=True)
+    if names == {asked}:
+        return loader
+    return loader, ["a", "b"]
+class Trainer:
+    def __init__(self, loader):
+        self.loader = loader
+    def train(self):
+        for x, y in self.loader:
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+trainer = Trainer(load({given}))
+for epoch in range(2):
+    trainer.train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "known"),
+    [("False", "False", True), ("True", "", True), ("False", "", False), ("0", "False", False), ("False", "0", False)],
+)
+def test_what_is_told_true_or_false_is_compared_with_that(asked: str, given: str, known: bool) -> None:
+    found = followed(SEVERAL.format(asked=asked, given=given))
+    assert {each.loader_here for each in found.found.passes} == ({"self.loader"} if known else set())
+
+
+def test_a_flag_that_changes_is_either() -> None:
+    """The second turn of the loop gets there with another value."""
+    source = f"""\
+first = True
+{TRAINING}        if first == True:
+            shown = 0.0
+        else:
+            shown = loss.item()
+        first = False
+print(shown)
+"""
+    assert followed(source).found.reductions or followed(source).found.after

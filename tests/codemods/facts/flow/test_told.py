@@ -91,3 +91,49 @@ def test_a_mean_of_a_rank_by_a_count_of_all_is_told_and_sums_alone_are_not() -> 
     sums = PROGRAM.replace(old, "    hits.update(2, 12)").replace("loss.item()", "(out > 0).sum().item()")
     code = convert({path: sums}, "cpu", style="plain")[path].code
     assert "meter.avg = sum_over_ranks(self.sum) / sum_over_ranks(self.count)" in code
+
+
+FORMATS = """
+    def __str__(self):
+        return "{avg:.3f}".format(**self.__dict__)
+
+    def summary(self, text):
+        return ("{sum:.3f}" if text == "sum" else "{count:.3f}").format(**self.__dict__)
+
+
+torch.manual_seed"""
+SHOWN = (
+    PROGRAM.replace("self.sum += value\n", "self.sum += value * n\n")
+    .replace("\n\ntorch.manual_seed", FORMATS, 1)
+    .replace("hits = Meter(), Meter()", "hits, times = Meter(), Meter(), Meter()")
+    .replace("    hits.update((out.argmax(1) == y).sum().item(), len(x))\n", "    times.update(0.5)\n")
+    .replace("print(losses.avg, hits.avg)", "print(str(losses), losses.summary('count'), times)")
+)
+
+
+def test_a_meter_that_may_show_how_many_it_has_counted_is_told_those_of_all_ranks() -> None:
+    """Others count 1 for each step, `update(time.time() - start)`: the method cannot know of which it is."""
+    path = Path("train.py")
+    assert FORMATS in SHOWN
+    code = convert({path: SHOWN}, "cpu", style="plain")[path].code
+    assert "losses.update(mean_over_ranks(loss.item()), len(x) * dist.get_world_size())" in code
+    assert "times.update(0.5)\n" in code and "self.count += n\n" in code
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    times.update(0.5)\n", "    for each in out:\n        times.update(each.max().item())\n"),
+        ("    losses.update(loss.item(), len(x))\n", "    losses.update(loss.item(), [len(x), 1][y[0].item()])\n"),
+        (
+            "    losses.update(loss.item(), len(x))\n    times.update(0.5)\n",
+            "    for meter, value, n in [(losses, loss.item(), len(x)), (times, 0.5, 1)]:\n"
+            "        meter.update(value, n)\n",
+        ),
+        ("    times.update(0.5)\n", "    times.update(torch.rand(1).item(), len(x))\n    times.update(0.5, 2)\n"),
+    ],
+)
+def test_a_meter_that_shows_counts_is_refused_where_the_call_cannot_tell(old: str, new: str) -> None:
+    path = Path("train.py")
+    assert old in SHOWN
+    assert convert({path: SHOWN.replace(old, new)}, "cpu", style="plain")[path].code == SHOWN.replace(old, new)
