@@ -265,8 +265,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return Value(things=frozenset(replace(each, shape="tuple") if as_tuple else each for each in lists))
         if (
             name == "torch.repeat_interleave"
-            and args
-            and (made := one_for_each(self.scripts, args[0], args[1:], keywords))
+            and node.args
+            and (made := one_for_each(self.scripts, node.args[0], args[0], args[1:], keywords))
         ):
             return made
         if (sequences := packed(name, given) or bags(name, [*given[:1], *given[2:]])) is not None:

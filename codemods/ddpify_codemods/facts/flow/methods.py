@@ -146,7 +146,11 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             return number
         if (text := of_text(name, owner, args, bool(keywords))) is not None:
             return text
-        if name == "repeat_interleave" and (made := one_for_each(self.scripts, owner, args, keywords)):
+        if (
+            name == "repeat_interleave"
+            and isinstance(node.func, ast.Attribute)
+            and (made := one_for_each(self.scripts, node.func.value, owner, args, keywords)) is not None
+        ):
             return made
         for thing in owner.things:
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)

@@ -18,34 +18,38 @@ from .values import SAME, Module, Value, differentiated
 _PARAMETER = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 _OF_SIZES = frozenset({"torch.zeros", "torch.ones", "torch.rand", "torch.randn", "torch.empty"})
 _GIVEN = ("repeats", "dim")
-_RESIZES = frozenset({"resize_", "resize_as_", "set_"})
+_RESIZES = frozenset({"resize_", "resize_as_", "set_", "register_parameter", "_parameters"})
 
 
 def one_for_each(
-    scripts: Sequence[Script], tensor: Value, args: Sequence[Value], words: Mapping[str, Value]
+    scripts: Sequence[Script], node: ast.expr, tensor: Value, args: Sequence[Value], words: Mapping[str, Value]
 ) -> Value | None:
     """What `repeat_interleave` makes of parameters that have one row to be repeated; None for others.
 
-    Args: the program; the parameters; how often, and along which dimension, by place and by name.
+    Args: the program; the parameters, as they are written, and what is known of them; how often, and along which
+    dimension, by place and by name.
     """
     given = dict(zip(_GIVEN, args, strict=False)) | {**words}
     times, along = given.get("repeats", SAME), given.get("dim", SAME).constant
     if {*given} != {*_GIVEN} or len(args) > len(_GIVEN) or times.kind != "size" or times.things or tensor.is_local:
         return None
-    sizes = _sizes(scripts, tensor)
+    sizes = _sizes(scripts, node, tensor)
     if not isinstance(along, int) or not -len(sizes) <= along < len(sizes) or sizes[along] != 1:
         return None
     found = of_sizes([*([SAME] * (along % len(sizes))), times])
     return found and differentiated(of_dimensions(found, len(sizes)), [replace(tensor, things=frozenset())])
 
 
-def _sizes(scripts: Sequence[Script], tensor: Value) -> list[object]:
-    """How long parameters are along each dimension, as far as that is written down; nothing where it is not seen."""
-    found = [_written(scripts, each.made) for each in tensor.things if isinstance(each, Module)]
+def _sizes(scripts: Sequence[Script], node: ast.expr, tensor: Value) -> list[object]:
+    """How long parameters are along each dimension, as far as that is written down; nothing where it is not seen, or
+    where they are not taken as they are."""
+    if not isinstance(node, ast.Attribute):
+        return []
+    found = [_written(scripts, node.attr, each.made) for each in tensor.things if isinstance(each, Module)]
     return found[0] if len(found) == len(tensor.things) == 1 else []
 
 
-def _written(scripts: Sequence[Script], made: ast.AST) -> list[object]:
+def _written(scripts: Sequence[Script], name: str, made: ast.AST) -> list[object]:
     script = next((each for each in scripts if made in each.parents), None)
     if not isinstance(made, ast.Call) or script is None or script.qualified(made.func) not in _PARAMETER:
         return []
@@ -53,7 +57,8 @@ def _written(scripts: Sequence[Script], made: ast.AST) -> list[object]:
     if (
         not isinstance(data, ast.Call)
         or script.qualified(data.func) not in _OF_SIZES
-        or _is_changed(scripts, script, made)
+        or not _is_named(script, name, made)
+        or any(map(_may_resize, scripts))
     ):
         return []
     sizes = data.args[0].elts if len(data.args) == 1 and isinstance(data.args[0], ast.Tuple | ast.List) else data.args
@@ -62,24 +67,17 @@ def _written(scripts: Sequence[Script], made: ast.AST) -> list[object]:
     return [each.value if isinstance(each, ast.Constant) else None for each in sizes]
 
 
-def _is_changed(scripts: Sequence[Script], script: Script, made: ast.Call) -> bool:
-    """Whether parameters may get other sizes later, `self.token.data = …`; they may where what holds them is not
-    seen."""
+def _is_named(script: Script, name: str, made: ast.Call) -> bool:
+    """Whether parameters are given a name as an attribute, `self.token = nn.Parameter(…)`."""
     statement = script.parents[made]
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    if not isinstance(target, ast.Attribute) or any(map(_sets_by_name, scripts)):
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    return isinstance(target, ast.Attribute) and target.attr == name
+
+
+def _may_resize(script: Script) -> bool:
+    """Whether a file may give parameters other sizes later: `p.data = …`, `setattr(self.token, "data", …)`."""
+    sets = (each for each in script.find(ast.Attribute) if each.attr == "data" and isinstance(each.ctx, ast.Store))
+    if any(True for _ in sets) or any(each.attr in _RESIZES for each in script.find(ast.Attribute)):
         return True
-    changes = (
-        each.value
-        for there in scripts
-        for each in there.find(ast.Attribute)
-        if each.attr in _RESIZES or (each.attr == "data" and isinstance(each.ctx, ast.Store))
-    )
-    return any(isinstance(each, ast.Attribute) and each.attr == target.attr for each in changes)
-
-
-def _sets_by_name(script: Script) -> bool:
-    """Whether a file sets `data` by its name: `setattr(self.token, "data", …)`."""
-    named = ("setattr", "__setattr__")
-    calls = (each for each in script.find(ast.Call) if last_name(each.func) in named)
+    calls = (each for each in script.find(ast.Call) if last_name(each.func) in ("setattr", "__setattr__"))
     return any(isinstance(part, ast.Constant) and part.value == "data" for each in calls for part in each.args)

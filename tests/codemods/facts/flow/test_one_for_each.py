@@ -64,3 +64,20 @@ REPEATED = "torch.repeat_interleave(self.token, len(x), 0).view(len(x), -1, 4)"
 )
 def test_rows_that_lie_elsewhere_on_each_rank(token: str, made: str, after: str) -> None:
     assert is_refused(token, made, after)
+
+
+def test_a_part_of_parameters_has_other_sizes() -> None:
+    rows = "torch.repeat_interleave(self.token[0], len(x), 0).reshape(len(x), -1, 4)"
+    assert is_refused(rows, "torch.randn(1, 2, 4)")
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "for p in model.parameters():\n    p.data = torch.randn(2, 1, 4)\n",
+        "token = model.token\ntoken.data = torch.randn(2, 1, 4)\n",
+        "model.register_parameter('token', nn.Parameter(torch.randn(2, 1, 4)))\n",
+    ],
+)
+def test_parameters_that_may_get_other_sizes(after: str) -> None:
+    assert is_refused("torch.repeat_interleave(self.token, len(x), 0)", after=after)
