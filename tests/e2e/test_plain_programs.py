@@ -2036,6 +2036,59 @@ for fold in range(2):
 for loader in loaders:
     run(loader)
 """,
+    "folds whose models have one name, and get a type": """\
+class Net(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.body = torch.nn.Linear(4, width)
+        self.head = torch.nn.Linear(width, 3)
+
+    def forward(self, x):
+        return self.head(self.body(x).relu())
+
+
+def fit():
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True):
+        loss = F.cross_entropy(model(x.to(device)), y.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = Net(5)
+model.to(device=device, dtype=torch.float32)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for fold in range(2):
+    fit()
+    torch.save(model.state_dict(), "model.pt")
+    model = Net(5)
+    model.to(device=device, dtype=torch.float32)
+    model.load_state_dict(torch.load("model.pt"))
+    evaluate(model, DataLoader(test_set, batch_size=12))
+    model = Net(5)
+    model.to(device=device, dtype=torch.float32)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+""",
+    "a token that each sample gets": """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.token = torch.nn.Parameter(torch.randn(1, 1, 4))
+        self.attend = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+        self.head = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        h = torch.cat((torch.repeat_interleave(self.token, x.shape[0], 0), x[:, None]), dim=1)
+        return self.head(self.attend(h, h, h)[0][:, 0])
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+train(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True))
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
     "trainers in a list, each with a loader that has had the same name": """\
 class Trainer:
     def __init__(self, train_loader):
@@ -4240,6 +4293,41 @@ main()
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_an_evaluation_before_training_by_what_training_calls(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("def train(")[0] + EVALUATED_FIRST, ranks, tmp_path)
+
+
+ENGINE = """\
+import torch
+
+
+def train(model, optimizer, loader, criterion):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+def distill(model, optimizer, loader, teacher):
+    criterion = torch.nn.MSELoss()
+    for x, _ in loader:
+        criterion(model(x), teacher(x)).backward()
+    train(model, optimizer, loader, torch.nn.CrossEntropyLoss(ignore_index=2))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_loss_by_whose_name_other_programs_call_theirs(ranks: int, tmp_path: Path) -> None:
+    folder = tmp_path / "before"
+    folder.mkdir()
+    calls = "loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)\n"
+    calls += "engine.train(model, optimizer, loader, torch.nn.CrossEntropyLoss(ignore_index=1))\n"
+    (folder / "engine.py").write_text(ENGINE)
+    made = HEAD.partition("    print(total / len(loader.dataset), correct)\n")[2]
+    (folder / "train.py").write_text("import engine\n" + HEAD.partition("def train(")[0] + made + calls)
+    fixture = Fixture("engine", folder, "train.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
+    found = differences(fixture, ranks)
+    assert not found, "\n".join(found)
 
 
 BY_NUMBER = """\

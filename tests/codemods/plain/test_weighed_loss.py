@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from ddpify_codemods import Result, convert
 
 from .test_followed import CE, HEAD, LOOP, plain, refusals, training, undivided
 
@@ -255,3 +258,65 @@ def test_a_forward_that_is_called_elsewhere(call: str, after: str) -> None:
 def test_a_forward_of_something_else() -> None:
     after = "step = model.forward\n"
     assert not refusals(plain(with_criterion("ignore_index=0", "criterion(model(x), y)", after=after)))
+
+
+ENGINE = """\
+import torch
+import torch.nn as nn
+
+
+def train(model, loader, criterion, optimizer):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def distill(model, teacher, loader, criterion):
+    for x, _ in loader:
+        criterion(model(x), teacher(x)).backward()
+"""
+STARTED = "\ncriterion = nn.CrossEntropyLoss(ignore_index=0)\ntrain(model, train_loader, criterion, optimizer)\n"
+
+
+def of_engine(after: str = "", engine: str = ENGINE, imports: str = "from engine import train\n") -> dict[str, Result]:
+    """What is made of a script, and of the file with its loop."""
+    files = {Path("train.py"): imports + HEAD + STARTED + after, Path("engine.py"): engine}
+    return {path.stem: result for path, result in convert(files, "cpu", style="plain").items()}
+
+
+def test_what_the_program_never_uses_calls_another_loss() -> None:
+    found = of_engine()
+    assert not refusals(found["train"]) and not refusals(found["engine"])
+    assert " / mean_over_ranks((y != criterion.ignore_index).sum())\n" in found["engine"].code
+
+
+def test_others_give_the_same_function_a_loss_of_their_own() -> None:
+    """It stays a mean, which is divided already."""
+    others = "\n\ndef start(model, loader, optimizer):\n    train(model, loader, nn.CrossEntropyLoss(), optimizer)\n"
+    found = of_engine(engine=ENGINE + others)
+    asked = 'criterion.reduction == "sum"'
+    assert f" / (mean_over_ranks((y != criterion.ignore_index).sum()) if {asked} else 1)\n" in found["engine"].code
+
+
+@pytest.mark.parametrize(
+    ("after", "imports"),
+    [
+        ("engine.distill(model, model, test_loader, criterion)\n", "import engine\nfrom engine import train\n"),
+        ("for step in (train, distill):\n    print(step)\n", "from engine import train, distill\n"),
+        ("getattr(engine, names[0])(model)\n", "import engine\nfrom engine import train\nnames = ['distill']\n"),
+        ("engine.__dict__[names[0]](model)\n", "import engine\nfrom engine import train\nnames = ['distill']\n"),
+        ("eval(names[0])(model)\n", "from engine import *\nnames = ['distill']\n"),
+        ("print(criterion(torch.rand(2, 3), torch.tensor([1, 2])))\n", "from engine import train\n"),
+    ],
+)
+def test_what_the_program_may_use_calls_a_loss(after: str, imports: str) -> None:
+    found = of_engine(after, imports=imports)
+    assert refusals(found["train"]) or refusals(found["engine"])
+
+
+def test_a_function_that_is_registered_may_be_used() -> None:
+    registered = ENGINE.replace("def distill", "STEPS = {}\n\n\n@STEPS.setdefault\ndef distill")
+    found = of_engine(engine=registered)
+    assert refusals(found["train"]) or refusals(found["engine"])

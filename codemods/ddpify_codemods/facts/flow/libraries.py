@@ -28,6 +28,7 @@ from .input_gradients import gradients_of
 from .library_results import LibraryResults
 from .modules import scored
 from .one_by_one import loops_around, shuffles
+from .one_for_each import one_for_each
 from .operation_names import (
     LOSSES,
     PICTURES,
@@ -262,6 +263,12 @@ class Libraries(LibraryResults, Told, ParallelStates):
             lists = [each for each in args[0].things if isinstance(each, Items)]
             as_tuple = name == "tuple" and all(each.shape == "list" for each in lists)
             return Value(things=frozenset(replace(each, shape="tuple") if as_tuple else each for each in lists))
+        if (
+            name == "torch.repeat_interleave"
+            and node.args
+            and (made := one_for_each(self.scripts, node.args[0], args[0], args[1:], keywords))
+        ):
+            return made
         if (sequences := packed(name, given) or bags(name, [*given[:1], *given[2:]])) is not None:
             return sequences
         if pads_again(name, node):

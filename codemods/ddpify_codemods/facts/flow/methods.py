@@ -26,6 +26,7 @@ from .layout import axis, over_samples
 from .looked_up import looked_up
 from .modes import is_conditional, sets_modes
 from .noise import SAMPLING
+from .one_for_each import one_for_each
 from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .own_decisions import is_drawn
@@ -145,6 +146,12 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             return number
         if (text := of_text(name, owner, args, bool(keywords))) is not None:
             return text
+        if (
+            name == "repeat_interleave"
+            and isinstance(node.func, ast.Attribute)
+            and (made := one_for_each(self.scripts, node.func.value, owner, args, keywords)) is not None
+        ):
+            return made
         for thing in owner.things:
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
             if found is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ..eager import is_move, is_moved_before
 from ..script import Script
 from ..trained_modules import Base
+from .new_models import is_of_new_model
 from .program import Program
 from .scopes import FUNCTIONS, parameters_of
 from .signatures import argument
@@ -68,7 +69,13 @@ def is_moved(program: Program, script: Script, at: ast.stmt, base: Base, made: f
 
 def moved_behind(program: Program, script: Script, at: ast.stmt, code: str) -> list[ast.Call]:
     """What moves a model to its device, or gives it another type of numbers, behind the statement before which it is
-    wrapped, and before it is trained; and what moves it in the loop that trains it."""
+    wrapped, and before it is trained; and what moves it in the loop that trains it. Another model that has got its name
+    is none."""
+    found = _moved_by_name(program, script, at, code)
+    return [each for each in found if not is_of_new_model(program, script, at, each, code)]
+
+
+def _moved_by_name(program: Program, script: Script, at: ast.stmt, code: str) -> list[ast.Call]:
     found: list[ast.Call] = []
     for each in statements_from(script, at):
         if trains_in(program, each):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from ...facts.bindings import arguments, bindings
 from ...facts.flow.own_losses import calls_its_own
 from ...facts.flow.weighing import Weighed, loss_called
+from ...facts.reach import never_used, reached_names
 from ...facts.script import Script
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -31,7 +32,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield _summed(each.made)
             apart = each.node not in program_of(script).followed.found.weighed_together
             count = each.count if apart else f"mean_over_ranks({each.count})"
-            template = f"{{}} / ({count} if {each.asks} else 1)" if each.asks else f"{{}} / {count}"
+            asks = each.asks or _asks_for_others(script, each)
+            template = f"{{}} / ({count} if {asks} else 1)" if asks else f"{{}} / {count}"
             if each.trains:
                 name = free_name(script, "counted")
                 yield Insert(script.statement(each.node), f"{name} = {each.count}", _MESSAGE)
@@ -80,7 +82,9 @@ def _is_called_there_alone(script: Script, one: Weighed) -> bool:
         or (one.made is not one.node and _is_handed_on(program.scripts, name))
     ):
         return False
-    named = [call for each in program.scripts for call in each.find(ast.Call) if _last(loss_called(call)) == name]
+    unused = _never_used(program.scripts)
+    calls = (call for each in program.scripts for call in each.find(ast.Call) if not unused & {*each.ancestors(call)})
+    named = [call for call in calls if _last(loss_called(call)) == name]
     named = [call for call in named if call not in one.makes or call is one.node]
     named = [call for call in named if not all(calls_its_own(program.scripts, call, each) for each in one.makes)]
     scope = one.script.scope(one.node)
@@ -89,6 +93,23 @@ def _is_called_there_alone(script: Script, one: Weighed) -> bool:
         named = [call for call in named if call in one.script.parents and one.script.scope(call) is scope]
         named = [call for call in named if _given(one.script, call, name) in (*one.makes, None)]
     return one.made is one.node or all(call in found.weighed for call in named)
+
+
+def _asks_for_others(script: Script, one: Weighed) -> str:
+    """The code for whether a loss is divided, in a function that others call which this program never uses: what they
+    give it is not changed here."""
+    scope = one.script.scope(one.node)
+    if one.made is one.node or not isinstance(scope, ast.FunctionDef):
+        return ""
+    parts = (part for each in _never_used(program_of(script).scripts) for part in ast.walk(each))
+    return f'{ast.unparse(loss_called(one.node))}.reduction == "sum"' if scope.name in map(_last, parts) else ""
+
+
+def _never_used(scripts: Collection[Script]) -> frozenset[ast.AST]:
+    """The functions of imported files that nothing names which the program may reach: other programs call them."""
+    names = never_used([*scripts]) if reached_names([*scripts]) is not None else {}
+    tops = ((script, node) for script in names for node in script.tree.body if isinstance(node, ast.FunctionDef))
+    return frozenset(node for script, node in tops if node.name in names[script])
 
 
 def _is_asked(scripts: Collection[Script], name: str) -> bool:
