@@ -63,8 +63,8 @@ def _first_of_two(script: Script, made: ast.expr) -> ast.expr | None:
         {key: ast.unparse(value) for key, value in (each or {}).items() if key not in (*_HOW, "batch_size")}
         for each in both
     ]
-    sizes = [(each or {}).get("batch_size", ast.Constant(1)) for each in both]
-    several = not any(isinstance(each, ast.Constant) and each.value in (1, None) for each in sizes)
+    sizes = [(each or {}).get("batch_size") for each in both]
+    several = all(isinstance(each, ast.Constant) and isinstance(each.value, int) and each.value > 1 for each in sizes)
     return made.body if said_of[0] == said_of[1] and several else None
 
 

@@ -10,11 +10,9 @@ import gc
 import weakref
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
-import torch
 from torch import Tensor
-
-from ..torch_internals import tree_leaves
 
 _CACHE = type(lru_cache(lambda: None))
 
@@ -27,26 +25,21 @@ def noted(tensors: Iterable[Tensor]) -> Noted:
 
 
 def is_left(tensors: Noted) -> bool:
-    """Whether any is still there when those who made them are not, but for what lru_cache keeps for a tensor: it gives
-    that back for the very same one alone."""
+    """Whether any is still there when those who made them are not, but for what only lru_cache keeps for a tensor: it
+    gives that back for the very same one alone. Such caches are empty then, as calls with other tensors leave them."""
     if all(living() is None for living in tensors):
         return False
     gc.collect()  # a copy of a module may hold itself
-    left = {_place(tensor) for living in tensors if (tensor := living()) is not None}
-    return bool(left) and not left <= _kept_for_tensors()
-
-
-def _place(tensor: Tensor) -> int:
-    """Where a tensor lies; a view lies where what it is a view of does, and keeps that."""
-    return tensor.untyped_storage().data_ptr() if tensor.layout == torch.strided else id(tensor)
-
-
-def _kept_for_tensors() -> set[int]:
-    """The places of what caches of functools.lru_cache hold that are asked by tensors, and of these."""
-    found: set[int] = set()
+    if all(living() is None for living in tensors):
+        return False
     for cache in gc.get_objects():
-        if isinstance(cache, _CACHE):
-            held = [each for each in gc.get_referents(cache) if isinstance(each, Tensor | tuple)]
-            by_tensors = any(isinstance(part, Tensor) for each in held if isinstance(each, tuple) for part in each)
-            found |= {_place(each) for each in tree_leaves(held) if isinstance(each, Tensor)} if by_tensors else set()
-    return found
+        if isinstance(cache, _CACHE) and _is_asked_by_tensors(cache):
+            cache.cache_clear()
+    return any(living() is not None for living in tensors)
+
+
+def _is_asked_by_tensors(cache: Any) -> bool:
+    """Whether a cache has entries, each for a tensor among others; its keys are those of the dictionary it holds."""
+    held = (each for each in gc.get_referents(cache) if isinstance(each, dict))
+    keys = [key for each in held for key in each if isinstance(key, tuple)]
+    return bool(keys) and all(any(isinstance(part, Tensor) for part in key) for key in keys)

@@ -18,7 +18,15 @@ from tests.runtime.processes import run
 LEFT: list[Tensor] = []
 BY_SHAPE: dict[Any, Tensor] = {}
 ROWS: list[int] = []
-WHERE = ["a global list", "one that it empties", "the class", "itself", "a constant", "a cache"]
+WHERE = [
+    "a global list",
+    "one that it empties",
+    "the class",
+    "itself",
+    "a constant",
+    "a cache",
+    "a cache and a global list",
+]
 
 
 class Net(nn.Module):
@@ -43,8 +51,11 @@ class Net(nn.Module):
         elif self.where == "a constant":
             BY_SHAPE.setdefault(x.shape[1:], torch.ones(4, dtype=x.dtype) / 4)
             h = h * BY_SHAPE[x.shape[1:]]
-        elif self.where == "a cache":
-            h = h * doubled((x.sum(1, keepdim=True) > 0).double(), 1)
+        elif self.where.startswith("a cache"):
+            mask = doubled((x.sum(1, keepdim=True) > 0).double(), 1)
+            h = h * mask
+            if self.where == "a cache and a global list":
+                LEFT.append(mask[:, 0] * 1 if len(LEFT) else mask)
         out: Tensor = self.second(h)
         return out
 
@@ -66,6 +77,9 @@ def trained(where: str) -> tuple[list[float], int, int]:
     for x, _ in loader:
         ROWS.clear()
         loss = F.mse_loss(model(x), x)
+        if where == "a cache and a global list":
+            loss = loss + LEFT[0].mean() * model.first.weight.pow(2).sum()
+            LEFT.clear()
         if where in ("a global list", "one that it empties"):
             loss = loss + LEFT[0].pow(2).mean()
             assert len(LEFT) == 1

@@ -37,17 +37,27 @@ def taken(target: ast.expr) -> set[str]:
 
 
 def is_number(script: Script, node: ast.expr, names: set[str]) -> bool:
-    """Whether an entry is a number of a sample as it is, a whole number, or one of two such."""
+    """Whether an entry is a number of a sample as it is, a whole number, or one of two of one type: the tensors that
+    ranks make of their lists have to be of one."""
+    return bool(_type(script, node, names))
+
+
+def _type(script: Script, node: ast.expr, names: set[str]) -> str:
+    """The type of an entry, or the sample that it is; "" for others."""
     if isinstance(node, ast.IfExp):
-        both = is_number(script, node.body, names) and is_number(script, node.orelse, names)
-        return both and _is_computed(script, node.test, names)
+        one, other = (_type(script, each, names) for each in (node.body, node.orelse))
+        return one if one == other and _is_computed(script, node.test, names) else ""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        node = node.operand
+        return _type(script, node.operand, names)
     if isinstance(node, ast.Constant):
-        return isinstance(node.value, int | float) and float(node.value).is_integer() and abs(node.value) < 2**24
-    if isinstance(node, ast.Call) and script.qualified(node.func) in ("int", "bool", "round"):
-        return len(node.args) == 1 and not node.keywords and _is_computed(script, node.args[0], names)
-    return (isinstance(node, ast.Compare) and _is_computed(script, node, names)) or _is_sample(script, node, names)
+        exact = isinstance(node.value, int | float) and float(node.value).is_integer() and abs(node.value) < 2**24
+        return type(node.value).__name__ if exact else ""
+    if isinstance(node, ast.Call) and (name := script.qualified(node.func)) in ("int", "bool", "round"):
+        computed = len(node.args) == 1 and not node.keywords and _is_computed(script, node.args[0], names)
+        return name.replace("round", "int") if computed else ""
+    if isinstance(node, ast.Compare):
+        return "bool" if _is_computed(script, node, names) else ""
+    return ast.unparse(node) if _is_sample(script, node, names) else ""
 
 
 def others_in(node: ast.expr, names: set[str]) -> Iterator[ast.Name]:

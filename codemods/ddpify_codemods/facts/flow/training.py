@@ -172,11 +172,22 @@ class Training(Expressions, LateMoves):
 
     def are_alternatives(self, models: Iterable[ast.AST]) -> bool:
         """Whether a run makes only one of some models: `if deep: model = resnet18() else: model = Net()`."""
-        pairs = itertools.combinations(models, 2)
-        return all(
-            any(one in script.parents and in_other_branch(script, one, other) for script in self.scripts)
-            for one, other in pairs
+        scripts = {each: script for each in models for script in self.scripts if each in script.parents}
+        apart = all(
+            one in scripts and in_other_branch(scripts[one], one, other)
+            for one, other in itertools.combinations(models, 2)
         )
+        return apart and all(self.is_made_once(script, each) for each, script in scripts.items())
+
+    def is_made_once(self, script: Script, node: ast.AST) -> bool:
+        """Whether a program comes to some code once, by calls of functions that it calls at one place each."""
+        for around in script.ancestors(node):
+            if isinstance(around, ast.For | ast.While | ast.comprehension | ast.Lambda | ast.ClassDef):
+                return False
+            if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+                calls = [*self.found.called_with.get(around, ())]
+                return len(calls) == 1 and self.is_made_once(calls[0][1], calls[0][0])
+        return True
 
     def belongs(self, part: Module, module: Module) -> None:
         """A module is a part of another one."""

@@ -24,7 +24,8 @@ def after_training(shown: str) -> str:
         "[round(p) for p in kept]",
         "[float(p) for p in kept]",
         "[1 if p > 0.5 and label == 1 else 0 for p, label in zip(kept, labels)]",
-        "[label if p > 0.5 else -1.0 for p, label in zip(kept, labels)]",
+        "[True if p > 0.5 else p > 0 for p in kept]",
+        "[-1 if p > 0.5 else int(p) for p in kept]",
     ],
 )
 def test_one_number_for_each_sample_is_brought_together(shown: str) -> None:
@@ -36,6 +37,9 @@ def test_one_number_for_each_sample_is_brought_together(shown: str) -> None:
     [
         "['yes' if p > 0.5 else 'no' for p in kept]",
         "[names[p] for p in labels]",
+        "[label if p > 0.5 else -1.0 for p, label in zip(kept, labels)]",  # of one type on one rank alone
+        "[True if p > 0.5 else 0 for p in kept]",
+        "[p if p < 0.5 else 1 for p in kept]",
         "[p * 1.1 for p in kept]",  # a float of Python, which a tensor of a list would round
         "[0.1 if p > 0.5 else 0 for p in kept]",
         "[round(p, 2) for p in kept]",
