@@ -31,6 +31,8 @@ NUMBERED = 'run = "run0"\nn = 0\n{}\nos.makedirs(run)'
             "if not from_rank_0(os.path.exists(run)):",
         ),
         ('n = len(os.listdir("."))\nrun = f"run{n}"', 'len(from_rank_0(os.listdir(".")))'),
+        ('n = len(list(root.iterdir()))\nrun = f"run{n}"', "len(list(from_rank_0(list(root.iterdir()))))"),
+        ('n = len(list(os.scandir(".")))\nrun = f"run{n}"', 'n = len(list(os.scandir(".")))'),
     ],
 )
 def test_which_folder_is_free_is_what_rank_0_finds(names: str, asked: str) -> None:

@@ -156,7 +156,7 @@ def test_a_class_of_the_same_name() -> None:
         "options = {'batch_size': 8}\noptions['batch_size'] = 4\n",
         "options = {'num_workers': 0}\n",
         "options = {'batch_size': 8, 'collate_fn': len}\n",
-        "options = {'batch_size': 8} if len(data) > 9 else {'batch_size': 4}\n",
+        "options = {'batch_size': 8} if len(data) > 9 else {'batch_size': 4, 'drop_last': True}\n",
     ],
 )
 def test_what_options_beside_a_sampler_hide_is_refused(lines: str) -> None:

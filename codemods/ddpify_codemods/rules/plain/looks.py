@@ -81,7 +81,8 @@ def naming_looks(script: Script) -> Iterator[ast.Call]:
     if not any(makes_folder(each, call) for each in program_of(script).scripts for call in each.find(ast.Call)):
         return
     for call in script.find(ast.Call):
-        if last_name(call.func) not in LOOKS | LISTS or call in of_samples or not is_in_group(script, call):
+        sendable = LOOKS | LISTS - {"scandir"}  # which gives entries that cannot be pickled
+        if last_name(call.func) not in sendable or call in of_samples or not is_in_group(script, call):
             continue
         branch = next((each for each in script.ancestors(call) if isinstance(each, ast.stmt)), None)
         of_test = isinstance(branch, ast.While | ast.If) and any(each is call for each in ast.walk(branch.test))
@@ -97,6 +98,12 @@ def naming_looks(script: Script) -> Iterator[ast.Call]:
             looks = last_name(call.func) in LISTS and isinstance(branch, ast.Assign) and bool(named & _set_in(branch))
         if looks and branch is not None and is_met_by_all(script, branch):
             yield call
+
+
+def as_list(script: Script, call: ast.Call) -> str:
+    """The code of what is sent of a look: generators cannot be."""
+    lists = last_name(call.func) in LISTS and script.qualified(call.func) not in _GIVE_LISTS
+    return "list({})" if lists else "{}"
 
 
 def listing_looks(script: Script) -> Iterator[tuple[ast.Call, str]]:
@@ -121,7 +128,7 @@ def listing_looks(script: Script) -> Iterator[tuple[ast.Call, str]]:
             call in parts or names & {_name_in(script, part, statement) for part in parts} for _, parts in decided
         )
         if decides and is_met_by_all(script, statement):
-            yield call, "{}" if script.qualified(call.func) in _GIVE_LISTS else "list({})"
+            yield call, as_list(script, call)
 
 
 def _is_call(node: ast.AST) -> TypeGuard[ast.Call]:

@@ -22,7 +22,7 @@ from .clocks import by_clock, comes_apart
 from .disabled_runs import disabled_runs
 from .logged import answers
 from .looked_first import chosen_looks
-from .looks import LOOKS, decisive_looks, listing_looks, naming_looks
+from .looks import LOOKS, as_list, decisive_looks, listing_looks, naming_looks
 from .numbers import reduces
 from .rank_0_alone import is_for_rank_0
 from .rank_0_seeds import rank_0_seeds
@@ -107,7 +107,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             sent |= isinstance(decided, Replace)
         else:
             yield item
-    looks: dict[ast.expr, str] = dict.fromkeys((*decisive_looks(script), *naming_looks(script)), "{}")
+    looks: dict[ast.expr, str] = dict.fromkeys(decisive_looks(script), "{}")
+    looks |= {call: as_list(script, call) for call in naming_looks(script)}
     looks |= dict((*listing_looks(script), *chosen_looks(script)))
     for look, listed in looks.items():
         yield Replace(look, f"from_rank_0({listed})", "decide as rank 0 does", modules=words.imports)
