@@ -39,8 +39,10 @@ def _function_around(
 
 
 def _hides(parents: Mapping[ast.AST, ast.AST], function: ast.AST, line: str, at: ast.AST) -> bool:
-    """Whether a function imports a name itself, and not in any case before a place in it."""
+    """Whether a function imports a name itself, for itself alone, and not in any case before a place in it."""
     name = _name_of(line)
+    if any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(function)):
+        return False
     own = [node for node in _imports(function) if any(_bound(alias) == name for alias in node.names)]
     before = (each for each in own if parents[each] is function and each.lineno < at.lineno)  # type: ignore[attr-defined]
     return bool(own) and not any(True for _ in before)

@@ -21,6 +21,7 @@ from ddpify_codemods.rule import Replace
         ("    {}\n    import torch.nn as nn\n", False),
         ("    {}\n    import numpy\n", False),
         ("    {}\n    def inner():\n        import torch\n", False),
+        ("    global torch\n    {}\n    import torch\n", False),
         ("    import torch\n    if path:\n        import torch\n        {}\n", False),
     ],
 )

@@ -48,12 +48,11 @@ def test_one_number_for_each_sample_is_brought_together(shown: str) -> None:
         "[1 if p > q else 0 for p in kept for q in labels]",
         "[(p, 1) for p in kept]",
         "[1 if p > 0.5 else 0 for p in kept[1:]]",
-        "[1 if p > 0.5 else 0 for p in zip(kept, labels)]",
         "[labels.pop() if p > 0.5 else 0 for p in kept]",
         "[next(numbers) > p for p in kept]",
         "{1 if p > 0.5 else 0 for p in kept}",
         "[1 if p > labels[0] else 0 for p in kept]",
     ],
 )
-def test_other_entries_are_not(shown: str) -> None:
-    assert f"whole_batch({shown})" not in after_training(shown)
+def test_other_entries_are_refused(shown: str) -> None:
+    assert after_training(shown) == "refused"
