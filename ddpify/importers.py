@@ -24,6 +24,10 @@ from ddpify.programs import found_from
 _ASKS = ("dist.get_rank()", "dist.get_world_size()", "dist.barrier()", "DistributedSampler(")
 _NEEDS_GROUP = (*_ASKS, "dist.all_reduce(", "dist.broadcast", "dist.all_gather")
 _NEEDS_WRAPPER = (".module(", ".module.")
+_SUMS = ("reduction='sum'",)  # as ast.unparse writes it
+_GROUP = "will find no process group there"
+_UNWRAPPED = "may give it a model without a wrapper, which has no `module`"
+_SUMMED = "would get a sum from there, where it gets a mean now"
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _LOOKED_AT = 300  # files beside those that are converted
 _READ = 100  # files that one of them imports
@@ -48,12 +52,13 @@ def with_importers(outcomes: Sequence[Outcome]) -> list[Outcome]:
 def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
     shared = {source.path for source, code in outcome.codes.items() if any(each in code for each in _NEEDS_GROUP)}
     unwrapping = {source.path for source, code in outcome.codes.items() if _takes_out(code) > _takes_out(source.text)}
-    if not shared | unwrapping:
+    summing = {source.path for source, code in outcome.codes.items() if _sums(code) > _sums(source.text)}
+    if not shared | unwrapping | summing:
         return outcome
     texts = {source.path: source.text for source in outcome.sources}
     codes = texts | {source.path: code for source, code in outcome.codes.items()}
     joining = {path for path in shared if _joins_where_imported(codes[path])}
-    users: dict[tuple[Path, str, bool], list[str]] = {}
+    users: dict[tuple[Path, str, str], list[str]] = {}
     results = dict(outcome.converted.results)
     for path, text in (*_scripts_within(outcome, entries), *_files_around(outcome, texts.keys() | entries)):
         root = outcome.entry.path.parent
@@ -69,17 +74,17 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
         asking = _asking(path, text, codes, asked, root)
         for module in sorted(asking):
             remedy = _COPY if module in joining else _TRAINING_REMEDY if trains else _REMEDY
-            users.setdefault((module, remedy, False), []).append(shown(path))
-        asked = unwrapping - asking if _is_script(text) else set()
-        for module in sorted(_asking(path, text, codes, asked, root, needs=_NEEDS_WRAPPER)):
-            users.setdefault((module, _TRAINING_REMEDY if trains else _COPY, True), []).append(shown(path))
-    for (module, remedy, unwraps), names in users.items():
+            users.setdefault((module, remedy, _GROUP), []).append(shown(path))
+        for changed, needs, what in ((unwrapping, _NEEDS_WRAPPER, _UNWRAPPED), (summing, _SUMS, _SUMMED)):
+            asked = changed - asking if _is_script(text) else set()
+            for module in sorted(_asking(path, text, codes, asked, root, needs=needs)):
+                users.setdefault((module, _TRAINING_REMEDY if trains else _COPY, what), []).append(shown(path))
+    for (module, remedy, what), names in users.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         use = "imports" if len(names) == 1 else "import"
         message = f"{', '.join(names[:_NAMED])}{more} {use} this file too, and "
         joins = "would join a process group there" if len(names) == 1 else "would each join a process group there"
-        bare = "may give it a model without a wrapper, which has no `module`"
-        message += bare if unwraps else joins if module in joining else "will find no process group there"
+        message += joins if what == _GROUP and module in joining else what
         finding = Finding("DDP601", "warning", 1, message, remedy)
         results[module] = replace(results[module], findings=(*results[module].findings, finding))
     return replace(outcome, converted=replace(outcome.converted, results=results))
@@ -88,6 +93,12 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
 def _takes_out(code: str) -> int:
     """How often a file takes a model out of its wrapper: `model.module(x)`."""
     return sum(isinstance(each, ast.Attribute) and each.attr == "module" for each in ast.walk(parsed(code)))
+
+
+def _sums(code: str) -> int:
+    """How often a file makes a loss that sums: `reduction="sum"`."""
+    words = (each for each in ast.walk(parsed(code)) if isinstance(each, ast.keyword) and each.arg == "reduction")
+    return sum(isinstance(each.value, ast.Constant) and each.value.value == "sum" for each in words)
 
 
 def _joins_where_imported(code: str) -> bool:

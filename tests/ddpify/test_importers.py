@@ -247,3 +247,29 @@ def test_a_script_whose_model_has_no_wrapper_is_named(tmp_path: Path) -> None:
     assert "convert both at once" in told[0]
     both = ddpify("train.py", "more.py", "--target", "cpu", "--style", "plain", "--diff", cwd=tmp_path)
     assert both.returncode == 0 and b"imports this file too" not in both.stderr
+
+
+LOSSES = """\
+import torch
+
+
+def masked(ignored):
+    return torch.nn.CrossEntropyLoss(ignore_index=ignored)
+
+
+def smooth():
+    return torch.nn.CrossEntropyLoss()
+"""
+
+
+@pytest.mark.parametrize(("made", "named"), [("masked(0)", True), ("smooth()", False)])
+def test_a_script_that_would_get_a_sum_for_a_mean_is_named(tmp_path: Path, made: str, named: bool) -> None:
+    train = TRAIN.replace("from tools import evaluate", "from losses import masked\n\nmeasure = masked(0)")
+    train = train.replace("torch.rand(64, 1)", "torch.randint(3, (64,))").replace("Linear(4, 1)", "Linear(4, 3)")
+    train = train.replace("torch.nn.functional.mse_loss(", "measure(").replace("print(evaluate(model, tests))\n", "")
+    other = f"import torch\nfrom losses import masked, smooth\n\nif __name__ == '__main__':\n    print({made}(x, y))\n"
+    put(tmp_path, train=train, losses=LOSSES, validate=other)
+    done = ddpify("train.py", "--target", "cpu", "--style", "plain", "--diff", cwd=tmp_path)
+    assert done.returncode == 0 and b'CrossEntropyLoss(ignore_index=ignored, reduction="sum")' in done.stdout
+    told = "validate.py imports this file too, and would get a sum from there, where it gets a mean now"
+    assert (told in done.stderr.decode()) is named
