@@ -252,15 +252,6 @@ def test_training_that_cannot_be_followed(text: str, rule: str, line: int) -> No
     assert refusals(text) == [(rule, line)]
 
 
-@pytest.mark.parametrize("style", ["exact", "plain"])
-def test_a_file_that_only_defines_a_training_step_is_left_as_it_is(style: str) -> None:
-    step = "    for x in batches:\n        model(x).backward()\n        optimizer.step()\n"
-    text = f"import torch\n\ndef fit(model, optimizer, batches):\n{step}"
-    [result] = convert({ENTRY: text}, "cpu", style=style).values()
-    assert (result.code, result.findings) == (text, ())
-    assert result.reason == "nothing in it starts its training loop"
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -17,6 +17,11 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _LOOKS_UP = frozenset({"getattr", "__import__", "eval", "exec", "globals", "locals", "vars"})
 _GRADIENTS = frozenset({"backward", "grad", "grad_and_value"})
+# Where one of these occurs, what is imported may be used without its name: `pkg.__dict__[name]()`, `fire.Fire(tasks)`.
+_FINDS = frozenset(
+    {"__dict__", "modules", "getmembers", "attrgetter", "methodcaller", "import_module", "locate", "Fire", "CLI"}
+    | {"instantiate", "run_path", "run_module", "__init_subclass__", "__subclasses__"}
+)
 _CALLED_BY_PYTHON = frozenset({"forward"})  # besides __init__, __call__ and the like
 
 
@@ -26,32 +31,15 @@ def reaches_backward(scripts: Sequence[Script]) -> bool:
     Args: its scripts, the one that is started first. All of that one counts as reached; of the others what runs when
     they are imported, and the functions, classes and methods whose names occur in something that is reached.
     """
-    return _meets_gradients(_reached(scripts, is_imported_used=_registers_classes(scripts)))
-
-
-def starts_backward(scripts: Sequence[Script]) -> bool:
-    """Whether a program may call `.backward()` when its first file is started: what that one only defines counts as
-    reached where something names it.
-
-    Args: its scripts, as for `reaches_backward`.
-    """
-    tests_itself = "unittest" in scripts[0].imported.values()  # `unittest.main()` finds what nothing names
-    return tests_itself or _meets_gradients(
-        _reached(scripts, is_imported_used=_registers_classes(scripts), is_entry_whole=False)
-    )
-
-
-def _meets_gradients(reached: Iterable[tuple[ast.AST, frozenset[str], bool]]) -> bool:
+    reached = _reached(scripts, is_imported_used=any(map(_finds_imported, scripts)))
     return any(names & _GRADIENTS or not is_known for _, names, is_known in reached)
 
 
-def _registers_classes(scripts: Sequence[Script]) -> bool:
-    """Whether a class of the program may put those derived from it somewhere, so that importing one makes it known."""
-    return any(
-        node.keywords or "__init_subclass__" in {getattr(part, "name", "") for part in node.body}
-        for script in scripts
-        for node in script.find(ast.ClassDef)
-    )
+def _finds_imported(script: Script) -> bool:
+    """Whether a file may find what it imports by other ways than its name, or have its classes registered."""
+    registers = any(node.keywords or node.decorator_list for node in script.find(ast.ClassDef))
+    defined = (node.name for node in script.find(*_FUNCTIONS))
+    return registers or not _FINDS.isdisjoint(defined) or not _FINDS.isdisjoint(all_names(script))
 
 
 def never_used(scripts: Sequence[Script]) -> Mapping[Script, frozenset[str]]:
@@ -127,21 +115,14 @@ def inside(code: frozenset[ast.AST]) -> frozenset[ast.AST]:
 
 
 def _reached(
-    scripts: Sequence[Script],
-    is_imported_used: bool = True,
-    without: frozenset[ast.AST] = frozenset(),
-    is_entry_whole: bool = True,
+    scripts: Sequence[Script], is_imported_used: bool = True, without: frozenset[ast.AST] = frozenset()
 ) -> Iterator[tuple[ast.AST, frozenset[str], bool]]:
     """What a program may reach, with the names in it, and whether they are all that it can use.
 
-    Args: its scripts; whether what is imported by its name counts as used; the classes and calls that do not count;
-    whether all of the first script counts as reached.
+    Args: its scripts; whether what is imported by its name counts as used; the classes and calls that do not count.
     """
-    entry = scripts[0]
-    modules = scripts[1:] if is_entry_whole else scripts
-    waiting: list[ast.AST] = [part for module in modules for part in _run_at_import(module.tree)]
-    waiting += [entry.tree] if is_entry_whole else [each for each in (main_guard(entry.tree),) if each is not None]
-    whole = frozenset[ast.AST]() if is_entry_whole else frozenset(entry.tree.body)  # a library may call its methods
+    entry, *modules = scripts
+    waiting: list[ast.AST] = [entry.tree, *(part for module in modules for part in _run_at_import(module.tree))]
     by_name: dict[str, list[ast.AST]] = {}
     libraries, own = _libraries(scripts), _own_lookups(scripts)
     for module in modules:
@@ -153,7 +134,7 @@ def _reached(
         yield node, names, is_known
         for name in names & by_name.keys():
             for definition in by_name.pop(name):
-                waiting += [definition] if definition in whole else _body(definition)
+                waiting += _body(definition)
 
 
 @lru_cache(maxsize=KEPT)
@@ -233,8 +214,7 @@ def _names(
 def _looks_up(call: ast.Call, own: frozenset[str]) -> bool:
     """Whether a call finds something by a name that is made in the run."""
     if isinstance(call.func, ast.Attribute):
-        is_any = call.func.attr == "Fire" and not call.args  # `fire.Fire()`: any function of the file
-        return is_any or call.func.attr in ("import_module", "methodcaller", "__subclasses__")
+        return call.func.attr in ("import_module", "methodcaller", "__subclasses__")
     return isinstance(call.func, ast.Name) and call.func.id in _LOOKS_UP - own
 
 

@@ -11,7 +11,6 @@ from .reach import reaches_backward
 from .script import KEPT, Script
 from .updates import steps, takes_gradients, update_loops, updated_tensors
 
-NOTHING_STARTS = "nothing in it starts its training loop"  # why a module is left as it is
 _EVALUATES = frozenset({"eval", "no_grad", "inference_mode"})
 
 

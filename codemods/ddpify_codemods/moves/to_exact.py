@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..facts.reach import starts_backward
 from ..facts.script import Script
-from ..facts.trail import NOTHING_STARTS, lost_trail
+from ..facts.trail import lost_trail
 from ..found import (
     Found,
     ask,
@@ -86,7 +85,5 @@ def _without_loop(found: Sequence[Found], target: Target, modernize: bool) -> di
     trail = lost_trail(scripts)
     if trail is None:
         return idle(found, "no training loop")
-    if not starts_backward(scripts):
-        return idle(found, NOTHING_STARTS)
     distributed = [ask(script, target, (already_distributed.RULE,), modernize) for script in scripts]
     return untouched(distributed) if any(each.findings for each in distributed) else refused_at(found, trail)

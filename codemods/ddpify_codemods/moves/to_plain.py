@@ -10,9 +10,8 @@ from pathlib import Path
 from ..facts import distribution
 from ..facts.host_by_choice import may_stay_on_host
 from ..facts.named_devices import names_gpu
-from ..facts.reach import starts_backward
 from ..facts.script import Script
-from ..facts.trail import NOTHING_STARTS, lost_trail
+from ..facts.trail import lost_trail
 from ..found import Found, ask, ask_program, is_refused, refused_at, rewritten, trains, untouched
 from ..layout import CALLS, laid_out
 from ..options import ConversionOptions, Convert
@@ -48,8 +47,6 @@ def with_plain_rules(
     from ..styles import in_program, plain_rules
 
     has_loop = trains(scripts)
-    if has_loop and not starts_backward(scripts):
-        return unchanged(program, NOTHING_STARTS)
     first = replace(target, modules=target.plain_modules)
     if target.module and target.words is TORCH and not names_gpu(scripts):
         first = first.on_host()
@@ -79,9 +76,7 @@ def with_plain_rules(
         return untouched(found)
     if not has_loop:
         trail = lost_trail(scripts)
-        if trail is None:
-            return unchanged(program, "no training loop")
-        return refused_at(found, trail) if starts_backward(scripts) else unchanged(program, NOTHING_STARTS)
+        return unchanged(program, "no training loop") if trail is None else refused_at(found, trail)
     results = _laid_out(found, target.launch if target.starts_itself else "")
     texts = {path: result.code for path, result in results.items()}
     if any("ddpify_runtime" in text for text in texts.values()):

@@ -6,14 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ddpify_codemods.facts.reach import (
-    never_used,
-    reached_names,
-    reaches_backward,
-    run_alone,
-    starts_backward,
-    unused_networks,
-)
+from ddpify_codemods.facts.reach import never_used, reached_names, reaches_backward, run_alone, unused_networks
 
 from tests.codemods.checks import script_of
 
@@ -34,43 +27,22 @@ def test_names_lead_to_what_is_reached(entry: str, reached: bool) -> None:
         ("def evaluate(): pass\ndef train(): loss.backward()", False),
         ("from loops import train as fit\ndef train(): loss.backward()\nfit = train", True),
         ("class Trainer(Base):\n    def train(self): loss.backward()", False),
-        ("class Base:\n    def __init_subclass__(cls): known.append(cls)\nclass train(Base):\n    x = 1\n", False),
+        ("import tasks\ntasks.__dict__[name]()\ndef train(): loss.backward()", True),
+        ("from fire import Fire\nFire(tasks)\ndef train(): loss.backward()", True),
+        ("for _, run in inspect.getmembers(tasks): run()\ndef train(): loss.backward()", True),
+        ("from operator import attrgetter\nattrgetter(name)(tasks)()\ndef train(): loss.backward()", True),
         (
             "class Base:\n    def __init_subclass__(cls): known.append(cls)\n"
             "class train(Base):\n    def __call__(self): loss.backward()\n",
             True,
         ),
         ("class train(metaclass=Registry):\n    def __call__(self): loss.backward()\n", True),
+        ("@register\nclass train:\n    def __call__(self): loss.backward()\n", True),
     ],
 )
 def test_what_is_only_imported_is_not_used(module: str, reached: bool) -> None:
     entry = script_of("from module import evaluate, train\nevaluate()")
     assert reaches_backward([entry, script_of(module, is_entry=False)]) is reached
-
-
-TRAINS = "def train(loss):\n    loss.backward()\n"
-
-
-@pytest.mark.parametrize(
-    ("start", "starts"),
-    [
-        ("", False),
-        ("RATE = 0.1\nclass Trainer:\n    def fit(self): train(self.loss)\n", False),
-        ("train(loss)", True),
-        ("def main():\n    train(loss)\nif __name__ == '__main__':\n    main()\n", True),
-        ("def main():\n    train(loss)\nmain()\n", True),
-        ("def main():\n    evaluate()\nif __name__ == '__main__':\n    main()\n", False),
-        ("@app.command()\ndef main():\n    train(loss)\napp()\n", True),
-        ("import fire\nfire.Fire()\n", True),
-        ("import fire\nfire.Fire(main)\n", False),
-        ("import fire\nclass Job:\n    def fit(self): train(self.loss)\nfire.Fire(Job)\n", True),
-        ("class Job(Thread):\n    def run(self): train(self.loss)\nJob().start()\n", True),
-        ("import unittest\nclass Test(unittest.TestCase):\n    def test(self): train(loss)\nunittest.main()\n", True),
-        ("globals()[name]()", True),
-    ],
-)
-def test_a_file_may_only_define_its_training(start: str, starts: bool) -> None:
-    assert starts_backward([script_of(TRAINS + start)]) is starts
 
 
 OTHER = """\
