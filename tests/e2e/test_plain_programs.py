@@ -61,6 +61,18 @@ for epoch in range(2):
         optimizer.step()
         print(loss.item(), sum(each.item() for each in losses.values()))
 """,
+    "a loss that is kept at a place which a sample of the batch chooses": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+kept = [0.0] * 3
+for epoch in range(2):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        kept[int(y[0])] = 2.0 * loss.item()
+    print(epoch, kept)
+""",
     "a batch of an evaluation whose loader is made with that of training": """\
 sets = {"train": train_set, "val": test_set}
 loaders = {name: DataLoader(sets[name], batch_size=12, shuffle=name == "train") for name in ["train", "val"]}

@@ -273,7 +273,7 @@ class Assignments(Branches):
         rows = [context for context in self.contexts if context.how == "rows"]
         index = self.value(target.slice, frame)
         index = SAME if index.reason == NUMBERED and not self.place_taken(target.slice, frame).is_local else index
-        if rows and index.is_local and owner.only(Items) and not self.in_forward:
+        if index.is_local and owner.only(Items) and not self.in_forward:
             value = made_of("unknown", [index, value], reason=KEYED)  # counts[y] = …
         unknown = owner.whole and any(each.kind == "unknown" for each in (value, index))
         if unknown or are_mixed(owner, value) or are_mixed(owner, index):
