@@ -227,6 +227,8 @@ class Assignments(Branches):
             self.sets_by_name(owner)
         if target.attr == "__class__" and owner.only(Module):
             self.problem(frame, target, "a model gets another class, which is not followed")
+        if target.attr == "reduction" and not owner.things:  # of one of `network.modules()`
+            self.reduces_otherwise(self.modules.values())
         if target.attr == "training" and not owner.things:
             self.sets_part(target, frame)
         if target.attr == "requires_grad":

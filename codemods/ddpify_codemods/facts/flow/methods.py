@@ -24,7 +24,7 @@ from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis, over_samples
 from .looked_up import looked_up
-from .modes import is_conditional, sets_modes
+from .modes import is_conditional, sets_modes, sets_reductions
 from .noise import SAMPLING
 from .one_for_each import one_for_each
 from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
@@ -353,6 +353,8 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
                 self.found.drawn_buffers[thing] = Problem(frame.script, node, OWN_BUFFER)
             if name == "apply" and any(map(sets_modes, given)):
                 root_of(thing).trains_in = None
+            if name == "apply" and any(map(sets_reductions, given)):
+                self.reduces_otherwise(self.modules.values())
             if name in _MODULE_SELF:
                 return owner
             hooks = [each for value in given for each in value.only(Function) if isinstance(each, Function)]

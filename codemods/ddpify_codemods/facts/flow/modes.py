@@ -39,6 +39,15 @@ def sets_modes(value: Value) -> bool:
     return any(_sets_mode(each, function) for function in functions_in(value) for each in ast.walk(function.node))
 
 
+def sets_reductions(value: Value) -> bool:
+    """Whether a function that gets each part of a network may give losses among them another reduction."""
+    parts = (node for each in functions_in(value) for node in ast.walk(each.node))
+    return any(
+        node.attr == "reduction" if isinstance(node, ast.Attribute) else getattr(node, "value", None) == "reduction"
+        for node in parts
+    )
+
+
 def _sets_mode(node: ast.AST, function: Function) -> bool:
     calls = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("eval", "train")
     writes = isinstance(node, ast.Attribute) and node.attr == "training" and not isinstance(node.ctx, ast.Load)
