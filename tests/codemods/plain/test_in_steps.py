@@ -131,3 +131,10 @@ def test_groups_get_what_is_alike() -> None:
     result = plain(started(GROUPS, step, "torch.optim.SGD(groups)"))
     assert not refusals(result)
     assert "_over_ranks(" not in result.code
+
+
+@pytest.mark.parametrize(("rate", "fine"), [(f"min({READ}, 5.0)", False), ("0.9**epoch", True)])
+def test_the_rate_is_asked_outside_of_steps(rate: str, fine: bool) -> None:
+    scheduler = f"{KEPT}#scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: {rate})\n"
+    saved = '    torch.save({"lr": scheduler.get_lr()}, "rate.pt")\n'
+    assert (not refusals(plain(started(scheduler, SCHEDULED) + saved))) is fine

@@ -32,6 +32,7 @@ def test_a_loss_that_may_have_become_a_sum(change: str) -> None:
         "criterion = nn.CrossEntropyLoss()\n",
         'criterion = nn.CrossEntropyLoss()\nprint(criterion.__dict__["reduction"])\n',
         "criterion = nn.CrossEntropyLoss()\ncriterion.apply(lambda part: part.eval())\n",
+        'criterion = nn.CrossEntropyLoss()\nmodel.apply(lambda part: hasattr(part, "reduction") and part.reduction)\n',
     ],
 )
 def test_a_loss_that_stays_a_mean(made: str) -> None:

@@ -41,11 +41,15 @@ def sets_modes(value: Value) -> bool:
 
 def sets_reductions(value: Value) -> bool:
     """Whether a function that gets each part of a network may give losses among them another reduction."""
-    parts = (node for each in functions_in(value) for node in ast.walk(each.node))
-    return any(
-        node.attr == "reduction" if isinstance(node, ast.Attribute) else getattr(node, "value", None) == "reduction"
-        for node in parts
-    )
+    return any(_sets_reduction(node) for each in functions_in(value) for node in ast.walk(each.node))
+
+
+def _sets_reduction(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("setattr", "__setattr__"):
+        return any(isinstance(each, ast.Constant) and each.value == "reduction" for each in node.args)
+    if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return "reduction" in (getattr(node, "attr", ""), getattr(getattr(node, "slice", None), "value", ""))
+    return False
 
 
 def _sets_mode(node: ast.AST, function: Function) -> bool:

@@ -114,6 +114,8 @@ class Training(Expressions, LateMoves):
         optimizers = [thing for thing in owner.things if isinstance(thing, OptimizerValue)]
         if name == "step":
             self.calls_in_step(owner, node, frame)
+        if name == "get_lr" and self.asks_in_step():  # rank 0 alone may write it
+            self.problem(frame, node, f"`{ast.unparse(node)}` calls a function that reads numbers of all ranks")
         if name not in _AT_REST:
             self.found.in_use |= {each.call for each in optimizers}
         if name == "step" and optimizers:
@@ -197,6 +199,11 @@ class Training(Expressions, LateMoves):
         for scheduler in owner.only(Instance):
             self.call_in_step(scheduler, (), {}, node, frame)
         self.in_step = False
+
+    def asks_in_step(self) -> bool:
+        """Whether what each step calls reads numbers that are told to all ranks there."""
+        parts = (part for each in self.in_steps if isinstance(each, Function) for part in ast.walk(each.node))
+        return any(part in self.found.reductions for part in parts)
 
     def call_in_step(
         self, thing: Thing, args: Sequence[Value], keywords: Mapping[str, Value], node: ast.Call, frame: Frame
