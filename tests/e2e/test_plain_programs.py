@@ -4388,3 +4388,36 @@ def test_samples_that_a_function_takes_by_number(ranks: int, tmp_path: Path) -> 
         ranks,
         tmp_path,
     )
+
+
+IN_STEPS = """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+groups = [{"params": model.parameters(), "lr": 0.1}]
+optimizer = torch.optim.SGD(groups, momentum=0.5)
+state = {"loss": 1.0}
+
+
+def slower(optimizer, args, kwargs):
+    for group in optimizer.param_groups:
+        group["momentum"] = min(0.9, 0.5 * state["loss"])
+
+
+optimizer.register_step_pre_hook(slower)
+scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: min(1.0, state["loss"]))
+for epoch in range(3):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        state["loss"] = loss.item()
+        optimizer.step()
+        groups[0]["weight_decay"] = 0.01 * loss.item()
+        print(loss.item())
+    scheduler.step()
+    print(groups[0]["lr"])
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_what_steps_call_and_groups_that_are_kept(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + IN_STEPS, ranks, tmp_path)

@@ -10,7 +10,7 @@ from .arithmetic import combined
 from .branches import Branches
 from .extended import lengthening
 from .frames import Frame
-from .held_values import additive, local_entries
+from .held_values import additive, local_entries, may_differ
 from .in_place import OTHER_NAME, becomes_unknown, stands_for_another
 from .masked import is_mask
 from .parameter_groups import OTHERS, is_added, is_stored
@@ -86,6 +86,10 @@ class Assignments(Branches):
         if (own := self.own_operator(node, before, added, frame)) is not None:
             self.assign(node.target, own, frame, node.value)
             return
+        if self.is_group(before) and may_differ(added):
+            self.problem(
+                frame, node, f"`{ast.unparse(node.target)}`, which an optimizer has, gets numbers of this rank"
+            )
         if any(isinstance(thing, Items) for thing in before.things):  # losses += [loss.item()]
             self.extend(before, self.keyed(added) if isinstance(node.op, ast.BitOr) else added, node.value)
             return
@@ -223,6 +227,8 @@ class Assignments(Branches):
             self.sets_by_name(owner)
         if target.attr == "__class__" and owner.only(Module):
             self.problem(frame, target, "a model gets another class, which is not followed")
+        if target.attr == "reduction" and not owner.things:  # of one of `network.modules()`
+            self.reduces_otherwise(self.modules.values())
         if target.attr == "training" and not owner.things:
             self.sets_part(target, frame)
         if target.attr == "requires_grad":
@@ -289,6 +295,9 @@ class Assignments(Branches):
         if self.takes_as_masked(target, owner, index, source, frame):
             self.assign(target.value, made_of("rows", [owner, value, index]), frame)
             return
+        if may_differ(value) and self.is_group(owner):  # `groups[0]["lr"] = …`, which an optimizer has
+            self.written(value, frame, target, source)
+            value = replace(SAME, host=value.host)
         known = False
         for thing in owner.only(Items):
             assert isinstance(thing, Items)

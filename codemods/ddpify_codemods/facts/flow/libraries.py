@@ -93,6 +93,7 @@ _LOOK = frozenset(
     | {"zip", "iter", "reversed", "itertools.islice", "islice", "super"}
 )
 
+_STEP_HOOKS = frozenset({"register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"})
 _NOT_ALL = "which batches are taken, and what with, would be others in a rank's part of an evaluation"
 
 
@@ -133,6 +134,10 @@ class Libraries(LibraryResults, Told, ParallelStates):
             if node in self.idle:
                 return of(OptimizerValue(node, ()))
             self.is_told(node, [*args, *keywords.values()], frame)
+            if is_certain:
+                self.keeps_groups([*args[:1], keywords.get("params", SAME)])
+            else:
+                self.keeps_functions(node, [*args, *keywords.values()], (), frame)
             if modules:
                 if reason := self.not_averaged(node, modules, frame):
                     self.problem(frame, node, reason)
@@ -144,6 +149,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             if is_certain:
                 self.problem(frame, node, UNSEEN)
             return SAME
+        if last in _STEP_HOOKS and name.startswith("torch."):
+            self.keeps_functions(node, given, (SAME, SAME, SAME), frame)
         if name in ("importlib.import_module", "__import__") and (files := self.imported_by_name(node, frame)):
             return files
         if name == "eval" and len(node.args) == 1 and (models := self.class_by_name(node.args[0], frame)):

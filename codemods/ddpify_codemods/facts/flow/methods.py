@@ -24,7 +24,7 @@ from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis, over_samples
 from .looked_up import looked_up
-from .modes import is_conditional, sets_modes
+from .modes import is_conditional, sets_modes, sets_reductions
 from .noise import SAMPLING
 from .one_for_each import one_for_each
 from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
@@ -79,6 +79,7 @@ _MODULE_SELF = frozenset(
 
 _ADDS = frozenset({"add_module", "register_module", "append", "extend", "insert"})
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
+_STEP_HOOKS = frozenset({"register_step_pre_hook", "register_step_post_hook"})
 
 _IN_PLACE = {"mul_": ast.Mult(), "div_": ast.Div(), "add_": ast.Add(), "sub_": ast.Sub()}
 
@@ -352,6 +353,8 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
                 self.found.drawn_buffers[thing] = Problem(frame.script, node, OWN_BUFFER)
             if name == "apply" and any(map(sets_modes, given)):
                 root_of(thing).trains_in = None
+            if name == "apply" and any(map(sets_reductions, given)):
+                self.reduces_otherwise(self.modules.values())
             if name in _MODULE_SELF:
                 return owner
             hooks = [each for value in given for each in value.only(Function) if isinstance(each, Function)]
@@ -383,6 +386,9 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
                 self.problem(frame, node, "a logger, which only rank 0 has, is given a function to call")
             return SAME
         if isinstance(thing, Items):
+            if name in ("update", "setdefault", "__setitem__") and thing in self.groups_given:
+                self.is_told(node, given, frame)
+                return SAME
             if name in _LIST_METHODS and args:
                 value = args[-1]
                 if name == "extend":
@@ -424,8 +430,11 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             self.put_into(thing, name, node, args, frame)
         if is_put_into(name, node, owner):
             self.problem(frame, node, OTHERS)
+        if isinstance(thing, OptimizerValue) and name in _STEP_HOOKS:
+            self.keeps_functions(node, given, (owner, SAME, SAME), frame)
         if isinstance(thing, OptimizerValue) and name == "add_param_group":
             self.is_told(node, given, frame)
+            self.keeps_groups(given)
             known = {root_of(each) for each in self.found.trained}
             if any(root_of(each) not in known for each in self.trained_by(given)):
                 self.problem(frame, node, "an optimizer gets parameters of another model here, which is not wrapped")

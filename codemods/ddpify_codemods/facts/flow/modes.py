@@ -39,6 +39,19 @@ def sets_modes(value: Value) -> bool:
     return any(_sets_mode(each, function) for function in functions_in(value) for each in ast.walk(function.node))
 
 
+def sets_reductions(value: Value) -> bool:
+    """Whether a function that gets each part of a network may give losses among them another reduction."""
+    return any(_sets_reduction(node) for each in functions_in(value) for node in ast.walk(each.node))
+
+
+def _sets_reduction(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("setattr", "__setattr__"):
+        return any(isinstance(each, ast.Constant) and each.value == "reduction" for each in node.args)
+    if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return "reduction" in (getattr(node, "attr", ""), getattr(getattr(node, "slice", None), "value", ""))
+    return False
+
+
 def _sets_mode(node: ast.AST, function: Function) -> bool:
     calls = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("eval", "train")
     writes = isinstance(node, ast.Attribute) and node.attr == "training" and not isinstance(node.ctx, ast.Load)

@@ -266,6 +266,14 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
                     known |= self.class_attributes.get(cls.node, {})
                 known |= thing.attributes
                 thing.attributes |= {name: set_in_run(value) for name, value in known.items() if not value.things}
+            elif isinstance(thing, Module):
+                self.reduces_otherwise([thing])
+
+    def reduces_otherwise(self, modules: Iterable[Module]) -> None:
+        """Losses of torch may get another reduction than the one they were made with."""
+        for each in modules:
+            if each.cls is None and "reduction" in each.attributes:
+                each.attributes["reduction"] = set_in_run(each.attributes["reduction"])
 
     def forgets(self, values: Iterable[Value], depth: int = 8) -> None:
         """Objects of libraries may get other settings where it is not followed: `cfg.merge_from_file(path)`."""

@@ -211,6 +211,9 @@ class State:
         self.in_training_mode: set[Module] = set()  # networks that were called so
         self.vague_containers: set[Module] = set()  # that have got something which is not seen
         self.making: set[tuple[Script, ast.stmt]] = set()  # loops in which optimizers are made
+        self.groups_given: set[Items] = set()  # the dicts that optimizers were given, and keep: groups of parameters
+        self.in_steps: dict[Thing, tuple[Value, ...]] = {}  # what steps call, and with what
+        self.in_step = False
 
     @property
     def depth(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..all_ways import in_other_branch
 from ..bindings import names_in
@@ -16,7 +16,22 @@ from .frames import Frame, Freeze, Problem
 from .held_values import may_differ
 from .input_gradients import BENDS
 from .late_moves import LateMoves
-from .values import SAME, Function, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
+from .values import (
+    SAME,
+    Bound,
+    Function,
+    Instance,
+    Items,
+    Module,
+    OptimizerValue,
+    Parameters,
+    Thing,
+    Value,
+    entries,
+    made_of,
+    of,
+    root_of,
+)
 
 _LAYERS = frozenset({"children", "modules", "named_children", "named_modules", "parameters", "named_parameters"})
 _AT_REST = frozenset({"load_state_dict", "state_dict", "zero_grad"})  # methods of an optimizer that takes no step
@@ -28,6 +43,7 @@ _SLOPES = (
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
 FROZEN_LATE = "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see"
 _WITH_PARAMETERS = "parameters are given to an optimizer here together with numbers that each rank has others of"
+_IN_STEP = "what this gives back for each step is made of a rank's own samples, and another number on each rank"
 _FROZEN = "whether a model has frozen parameters here cannot be told"
 
 
@@ -96,6 +112,10 @@ class Training(Expressions, LateMoves):
         if is_move(node):
             self.moved |= {each.made for each in owner.things if isinstance(each, Module) and root_of(each) is each}
         optimizers = [thing for thing in owner.things if isinstance(thing, OptimizerValue)]
+        if name == "step":
+            self.calls_in_step(owner, node, frame)
+        if name == "get_lr" and self.asks_in_step():  # rank 0 alone may write it
+            self.problem(frame, node, f"`{ast.unparse(node)}` calls a function that reads numbers of all ranks")
         if name not in _AT_REST:
             self.found.in_use |= {each.call for each in optimizers}
         if name == "step" and optimizers:
@@ -144,6 +164,63 @@ class Training(Expressions, LateMoves):
             if value.is_local:
                 reason = f"what is called in each step reads `{name}`, of which each rank has another one"
                 self.problem(frame, node, reason, value.loaders)
+
+    def keeps_groups(self, given: Iterable[Value]) -> None:
+        """An optimizer is given groups of parameters, whose dicts are its param_groups: the script may change them."""
+        for value in entries(given):
+            self.groups_given |= {
+                each for each in value.only(Items) if isinstance(each, Items) and each.shape == "dict"
+            }
+
+    def is_group(self, owner: Value) -> bool:
+        """Whether something may be a group of parameters that an optimizer was given."""
+        return not self.groups_given.isdisjoint(owner.things)
+
+    def keeps_functions(self, node: ast.Call, given: Iterable[Value], args: Sequence[Value], frame: Frame) -> None:
+        """Functions are given to an optimizer, `register_step_pre_hook(f)`, or to what sets its learning rate,
+        `LambdaLR(optimizer, f)`: each step calls them.
+
+        Args: where; what is given there; what they are called with; the frame.
+        """
+        kept = [thing for value in entries(given) for thing in value.things if isinstance(thing, Function | Bound)]
+        kept += [thing for value in entries(given) for thing in value.only(Instance)]  # type: ignore[misc]
+        self.in_steps |= {thing: tuple(args) for thing in kept}
+        for thing in () if args else kept:  # a scheduler asks for the first learning rate at once
+            self.call_in_step(thing, (SAME,), {}, node, frame)
+
+    def calls_in_step(self, owner: Value, node: ast.Call, frame: Frame) -> None:
+        """A step of an optimizer, or of what sets its learning rate: it calls what these were given, and the `get_lr()`
+        of a class of the program."""
+        if self.in_step:
+            return
+        self.in_step = True
+        for thing, args in [*self.in_steps.items()]:
+            self.call_in_step(thing, args or (SAME,), {}, node, frame)
+        for scheduler in owner.only(Instance):
+            self.call_in_step(scheduler, (), {}, node, frame)
+        self.in_step = False
+
+    def asks_in_step(self) -> bool:
+        """Whether what each step calls reads numbers that are told to all ranks there."""
+        parts = (part for each in self.in_steps if isinstance(each, Function) for part in ast.walk(each.node))
+        return any(part in self.found.reductions for part in parts)
+
+    def call_in_step(
+        self, thing: Thing, args: Sequence[Value], keywords: Mapping[str, Value], node: ast.Call, frame: Frame
+    ) -> None:
+        """Follow what a step calls: what it gives back has to be the same on all ranks."""
+        if isinstance(thing, Bound):
+            self.call_in_step(thing.thing, (*thing.args, *args), dict(thing.keywords) | dict(keywords), node, frame)
+        if isinstance(thing, Instance):
+            for name in ("get_lr", "__call__") if args else ("get_lr",):
+                if (method := self.method_of(thing.cls, name, of(thing))) is not None:
+                    self.call_in_step(method, args if name == "__call__" else (), keywords, node, frame)
+        if not isinstance(thing, Function):
+            return
+        made = self.enter(thing, node.func, [*args], dict(keywords), frame)
+        if may_differ(made):
+            where = self.module_frame(thing.script)
+            self.problem(where, thing.node, _IN_STEP, made_of("same", [made]).loaders)
 
     def makes_optimizer(self, node: ast.Call, modules: Iterable[Module]) -> None:
         """An optimizer is made; models are wrapped before."""
