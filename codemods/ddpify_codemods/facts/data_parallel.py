@@ -34,7 +34,7 @@ def called_in_parallel(script: Script, call: ast.Call) -> tuple[ast.expr, ast.ex
 
 
 def is_put_in(script: Script, node: ast.AST, name: str) -> bool:
-    """Whether a model goes into nn.DataParallel, and by its own name out of it: `model = nn.DataParallel(model).cuda()`."""
+    """Whether a model goes into nn.DataParallel and keeps its name: `model = nn.DataParallel(model).cuda()`."""
     if not isinstance(node, ast.Call) or script.qualified(node.func) not in CLASSES:
         return False
     parent = script.parents[node]

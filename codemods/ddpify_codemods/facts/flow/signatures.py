@@ -42,7 +42,7 @@ def needs(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, call: a
 
 
 def _unpacked(function: ast.AST, name: str) -> int:
-    """How many values `*args` has to stand for, where all that a function does with it is `x, y = args`; 0 otherwise."""
+    """How many values `*args` has to be, where all that a function does with it is `x, y = args`; 0 otherwise."""
     uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
     taken = [each for each in ast.walk(function) if isinstance(each, ast.Assign) and each.value in uses]
     targets = taken[0].targets if len(uses) == len(taken) == 1 else []
