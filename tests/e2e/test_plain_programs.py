@@ -52,7 +52,7 @@ SCRIPTS = {
     "a model that the function which trains puts into nn.DataParallel": """\
 def fit(net, optimizer, loader, epochs):
     if torch.cuda.device_count() != 1:
-        net = torch.nn.DataParallel(net).to("cpu")
+        net = torch.nn.DataParallel(net).to(device)
     for epoch in range(epochs):
         for x, y in loader:
             loss = F.cross_entropy(net(x), y)
@@ -63,6 +63,7 @@ def fit(net, optimizer, loader, epochs):
     torch.save(net.module.state_dict(), "model.pt")
 
 
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 fit(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True), 2)
 evaluate(model, DataLoader(test_set, batch_size=12))
 """,
