@@ -49,6 +49,19 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "a loss that is multiplied by the number of a batch's parts, in the place of its samples": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    total = 0.0
+    for data in loader:
+        x, y = data
+        loss = F.cross_entropy(model(x), y, reduction="sum") / len(data)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item() * len(data)
+    print(total)
+""",
     "a model that the function which trains puts into nn.DataParallel": """\
 def fit(net, optimizer, loader, epochs):
     if torch.cuda.device_count() != 1:
@@ -74,10 +87,6 @@ class Base:
 
     def train(self):
         for batch in self.loader:
-            if isinstance(batch, tuple):
-                batch = list(batch)
-            for place, value in enumerate(batch):
-                batch[place] = batch[place].to("cpu")
             losses = self.step(*batch)
             total = 0
             for name, value in losses.items():

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..script import Script
 from .values import LOCAL_ROWS, Items, Value
 
 _OF_PYTHON = frozenset({"list", "tuple", "dict"})
@@ -39,21 +38,6 @@ def known_ways(test: ast.expr, names: Names) -> tuple[Names, Names]:
     assert isinstance(name, ast.Name)
     items = replace(value, kind="same", reason="", dimensions=None, at_least=0)
     return {name.id: items}, {name.id: replace(value, things=frozenset())}
-
-
-def is_asked_before(script: Script, call: ast.Call) -> bool:
-    """Whether what a call is given is a tuple or a list by the test in front of it: `if isinstance(data, tuple): data =
-    list(data)`, `list(data) if isinstance(data, tuple) else data`."""
-    around: ast.AST = script.parents[call]
-    if isinstance(around, ast.Assign):
-        statement, around = around, script.parents[around]
-        first = isinstance(around, ast.If) and around.body[0] is statement
-    else:
-        first = isinstance(around, ast.IfExp) and around.body is call
-    test = around.test if first and isinstance(around, ast.If | ast.IfExp) else None
-    asked = _asked(test) if test is not None and isinstance(call.args[0], ast.Name) else set()
-    assert not asked or isinstance(test, ast.Call)
-    return bool(asked) and asked <= {"list", "tuple"} and ast.unparse(test.args[0]) == ast.unparse(call.args[0])  # type: ignore[union-attr]
 
 
 def _asked(test: ast.expr) -> set[str]:

@@ -16,7 +16,7 @@ from .apex import INITIALIZE, models_given, of_apex
 from .bags import bags, of_each_sample
 from .bound_arguments import bound
 from .by_name import is_filled
-from .class_tests import is_asked_before, is_of_class
+from .class_tests import is_of_class
 from .commands import COMMANDS, from_command_line, functions_of
 from .containers import has_layers
 from .draws import LIBRARIES, LOADERS, SEED_ALL, SEEDS
@@ -263,8 +263,6 @@ class Libraries(LibraryResults, Told, ParallelStates):
             lists = [each for each in args[0].things if isinstance(each, Items)]
             as_tuple = name == "tuple" and all(each.shape == "list" for each in lists)
             return Value(things=frozenset(replace(each, shape="tuple") if as_tuple else each for each in lists))
-        if name in ("tuple", "list") and args and args[0].kind == "batch" and is_asked_before(frame.script, node):
-            return args[0]  # the same things of a batch, or samples
         if (
             name == "torch.repeat_interleave"
             and node.args

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.class_tests import is_asked_before, is_of_class, known_ways
+from ddpify_codemods.facts.flow.class_tests import is_of_class, known_ways
 from ddpify_codemods.facts.flow.values import SAME, Items, Value, of
-
-from tests.codemods.checks import script_of
 
 TENSOR = Value("rows", dimensions=2)
 LIST = of(Items("list", {0: TENSOR}))
@@ -45,28 +43,3 @@ def test_each_way_knows_its_class() -> None:
 @pytest.mark.parametrize("test", ["isinstance(x, dict)", "isinstance(y, list)", "isinstance(x, Other)", "x"])
 def test_nothing_is_known_of_others(test: str) -> None:
     assert known_ways(parsed(test), {"x": EITHER}) == ({}, {})
-
-
-@pytest.mark.parametrize(
-    ("source", "known"),
-    [
-        ("if isinstance(x, tuple):\n    x = list(x)", True),
-        ("if isinstance(x, (list, tuple)):\n    parts = list(x)", True),
-        ("x = list(x) if isinstance(x, tuple) else x", True),
-        ("if isinstance(x, torch.Tensor):\n    x = list(x)", False),  # its samples
-        ("if isinstance(x, dict):\n    x = list(x)", False),  # its keys
-        ("if isinstance(x, (tuple, dict)):\n    x = list(x)", False),
-        ("if isinstance(other, tuple):\n    x = list(x)", False),
-        ("if isinstance(x, tuple):\n    pass\nelse:\n    x = list(x)", False),
-        ("if not isinstance(x, tuple):\n    x = list(x)", False),
-        ("if isinstance(x, tuple):\n    x = x[0]\n    x = list(x)", False),
-        ("if isinstance(x, tuple):\n    x = list(x[0])", False),
-        ("if isinstance(x, tuple):\n    x = [list(x) for x in x]", False),
-        ("if isinstance(x, tuple) and len(x) > 1:\n    x = list(x)", False),
-        ("x = list(x)", False),
-    ],
-)
-def test_a_list_behind_the_test_holds_what_the_tuple_did(source: str, known: bool) -> None:
-    script = script_of(source)
-    (call,) = (each for each in script.find(ast.Call) if ast.unparse(each.func) == "list")
-    assert is_asked_before(script, call) is known
