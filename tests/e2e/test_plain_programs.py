@@ -49,6 +49,65 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "a loss that is multiplied by the number of a batch's parts, in the place of its samples": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    total = 0.0
+    for data in loader:
+        x, y = data
+        loss = F.cross_entropy(model(x), y, reduction="sum") / len(data)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item() * len(data)
+    print(total)
+""",
+    "a model that the function which trains puts into nn.DataParallel": """\
+def fit(net, optimizer, loader, epochs):
+    if torch.cuda.device_count() != 1:
+        net = torch.nn.DataParallel(net).to(device)
+    for epoch in range(epochs):
+        for x, y in loader:
+            loss = F.cross_entropy(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        print(epoch, loss.item(), net.module.weight.sum().item())
+    torch.save(net.module.state_dict(), "model.pt")
+
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+fit(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True), 2)
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
+    "a trainer whose step takes the parts of a batch by *args": """\
+class Base:
+    def __init__(self, model, loader, optimizer):
+        self.model, self.loader, self.optimizer = model, loader, optimizer
+
+    def train(self):
+        for batch in self.loader:
+            losses = self.step(*batch)
+            total = 0
+            for name, value in losses.items():
+                total += value
+            print(total.item(), losses["loss"].item())
+
+
+class Trainer(Base):
+    def step(self, *args):
+        x, y = args
+        loss = F.cross_entropy(self.model(x), y)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return {"loss": loss}
+
+
+trainer = Trainer(model, DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True), optimizer)
+trainer.train()
+evaluate(trainer.model, DataLoader(test_set, batch_size=12))
+""",
     "the sum of a list of means beside a sum over samples": """\
 loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
 for epoch in range(2):

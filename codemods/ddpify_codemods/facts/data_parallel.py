@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from .eager import is_move
 from .script import Script
 
 CLASSES = frozenset(
@@ -30,6 +31,17 @@ def called_in_parallel(script: Script, call: ast.Call) -> tuple[ast.expr, ast.ex
     if any(word.arg is None for word in call.keywords) or not {"module", "inputs"} <= given.keys():
         return None
     return None if "module_kwargs" in given else (given["module"], given["inputs"])
+
+
+def is_put_in(script: Script, node: ast.AST, name: str) -> bool:
+    """Whether a model goes into nn.DataParallel and keeps its name: `model = nn.DataParallel(model).cuda()`."""
+    if not isinstance(node, ast.Call) or script.qualified(node.func) not in CLASSES:
+        return False
+    parent = script.parents[node]
+    moved = script.parents[parent] if isinstance(parent, ast.Attribute) else None
+    whole = script.parents[moved] if moved is not None and is_move(moved) else parent
+    held = [*map(ast.unparse, whole.targets)] if isinstance(whole, ast.Assign) else []
+    return held == [name] == [*map(ast.unparse, node.args[:1])]
 
 
 def with_inputs(script: Script, module: ast.expr, inputs: ast.expr) -> tuple[str, tuple[ast.expr, ...]]:

@@ -48,7 +48,7 @@ class CallArguments(Methods):
             found = [thing] if isinstance(thing, Function) else []
             if isinstance(thing, Module):
                 found = self.forwards_of(thing) or []
-            counts |= {needs(each.node.args, node, each.owner is not None) for each in found} if found else {0}
+            counts |= {needs(each.node, node, each.owner is not None) for each in found} if found else {0}
         return counts.pop() if len(counts) == 1 else 0
 
     def places_of(self, thing: Thing) -> int:

@@ -76,7 +76,7 @@ class Comprehensions(Subscripts):
             picks = any(part.ifs for part in node.generators)
             value = made_of("picked" if picks else "rows", rows, host=True) if rows else value
         shape: Literal["dict", "list"] = "dict" if isinstance(node, ast.DictComp) else "list"
-        unclear = any(over.is_local for over in overs)
+        unclear = any(over.is_local or _may_have_each_sample(over) for over in overs)
         return of(Items(shape, {}, value, by_sample=by_sample and shape == "list", may_be_by_sample=unclear))
 
     def of_constants(self, node: ast.DictComp, frame: Frame) -> Value | None:
@@ -178,6 +178,11 @@ class Comprehensions(Subscripts):
                     self.demand(test, value, frame)
             with self.comprehension(parts[1:], frame, overs):
                 yield
+
+
+def _may_have_each_sample(value: Value) -> bool:
+    """Whether a list has an entry for each sample, or may have: so may one that is made of its entries."""
+    return any(isinstance(each, Items) and (each.by_sample or each.may_be_by_sample) for each in value.things)
 
 
 def _are_parts(values: Iterable[Value]) -> bool:

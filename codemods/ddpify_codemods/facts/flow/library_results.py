@@ -32,6 +32,7 @@ from .own_sizes import written_sizes
 from .sample_entries import row_of_each
 from .sizes import product
 from .state import Context
+from .tensor_uses import is_taken_apart
 from .unseen_layers import UnseenLayers
 from .values import (
     CHOSEN,
@@ -453,6 +454,8 @@ class LibraryResults(UnseenLayers):
             if self.status.get(loader) == "sharded":
                 return Value("unknown", frozenset({loader}), reason="the number of a rank's batches is not that of all")
         if value.kind in LOCAL_ROWS and axis(value.kind) != 0:
+            return SAME
+        if value.kind == "batch" and is_taken_apart(frame.script, node.args[0]):
             return SAME
         if value.kind in LOCAL_ROWS:
             size = made_of("size" if value.kind != "picked" else "sum", [value], host=True)

@@ -30,13 +30,24 @@ def takes(parameters: ast.arguments, call: ast.Call, is_bound: bool = False) -> 
     return not set(by_place) & set(given) & known and set(needed) <= {*by_place, *given}
 
 
-def needs(parameters: ast.arguments, call: ast.Call, is_bound: bool) -> int:
+def needs(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, call: ast.Call, is_bound: bool) -> int:
     """How many values a function takes of a call by their places, where it takes no other number; 0 otherwise."""
+    parameters = function.args
     positional = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
     given = [word.arg for word in call.keywords]
-    if parameters.vararg is not None or parameters.defaults or None in given:
+    rest = 0 if parameters.vararg is None else _unpacked(function, parameters.vararg.arg)
+    if (parameters.vararg is not None and not rest) or parameters.defaults or None in given:
         return 0
-    return len(positional) - is_bound - len(set(positional) & set(given))
+    return len(positional) - is_bound - len(set(positional) & set(given)) + rest
+
+
+def _unpacked(function: ast.AST, name: str) -> int:
+    """How many values `*args` has to be, where all that a function does with it is `x, y = args`; 0 otherwise."""
+    uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
+    taken = [each for each in ast.walk(function) if isinstance(each, ast.Assign) and each.value in uses]
+    targets = taken[0].targets if len(uses) == len(taken) == 1 else []
+    names = targets[0].elts if len(targets) == 1 and isinstance(targets[0], ast.Tuple | ast.List) else []
+    return len(names) if all(isinstance(each, ast.Name) for each in names) else 0
 
 
 def argument(function: ast.AST, name: str, call: ast.Call) -> ast.expr | None:

@@ -60,6 +60,24 @@ def is_tensor_here(script: Script, node: ast.expr, takes_tensor: TakesTensor) ->
     )
 
 
+def is_taken_apart(script: Script, node: ast.expr) -> bool:
+    """Whether a name holds several tensors: it is unpacked, `x, y = data`, or asked by texts, `data["image"]`, while it
+    holds the same."""
+    if not isinstance(node, ast.Name):
+        return False
+    scope = script.scope(node)
+    bound = _bound(script, scope, node)
+    same = (each for each in names_and_parts(scope)[ast.Name] if isinstance(each, ast.Name) and each.id == node.id)
+    return any(_last(bound, each) == _last(bound, node) and _takes_apart(script.parents[each], each) for each in same)
+
+
+def _takes_apart(parent: ast.AST, name: ast.Name) -> bool:
+    if isinstance(parent, ast.Subscript):
+        return parent.value is name and isinstance(parent.slice, ast.Constant) and isinstance(parent.slice.value, str)
+    is_unpacked = isinstance(parent, ast.Assign) and parent.value is name
+    return is_unpacked and isinstance(parent.targets[0], ast.Tuple | ast.List)
+
+
 def _name(node: ast.expr) -> ast.Name | None:
     """The name of which a node is a part by constant keys, `batch["image"]`; None for others."""
     while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ..all_ways import in_other_branch
 from ..called_modules import called_model
+from ..data_parallel import is_put_in
 from ..eager import is_move
 from ..script import Script
 from ..trained_modules import Base
@@ -238,7 +239,9 @@ def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str
     """The uses of a parameter that holds the wrapper."""
     script = _file_of(program, function)
     unpacked = unpacked_from(script, function, name)
-    moves = {node for node in ast.walk(function) if is_move(node) and ast.unparse(node.func.value) == name}  # type: ignore[attr-defined]
+    parallel = {node for node in ast.walk(function) if is_put_in(script, node, name)}  # DDP613 leaves the model of it
+    models = {*parallel, *(node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name)}
+    moves = {node for node in ast.walk(function) if is_move(node) and node.func.value in models}  # type: ignore[attr-defined]
     model.is_moved_later |= bool(moves)
     for node in ast.walk(function):
         if not isinstance(node, ast.Name) or node.id != name or node in result.calls:
@@ -246,7 +249,9 @@ def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str
         parent = script.parents[node]
         call = script.parents[parent] if isinstance(parent, ast.Attribute) else parent
         if not isinstance(node.ctx, ast.Load):
-            given = isinstance(parent, ast.Assign) and (parent.value in moves or sets_mode(parent.value, name))
+            given = isinstance(parent, ast.Assign) and (
+                parent.value in moves | parallel or sets_mode(parent.value, name)
+            )
             if not given and (unpacked is None or parent is not unpacked[1]):
                 result.problems.append(Problem(script, node, f"`{name}` is given another value here, in training"))
         elif (
@@ -257,6 +262,7 @@ def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str
                 and (call in program.followed.found.training_forwards or is_passed_by(program, script, call))
             )
             or _is_handed_on(program, result, script, node, parent)
+            or parent in parallel
             or never_taken(program, script, node)
         ):
             continue

@@ -51,3 +51,27 @@ def test_entries_of_a_batch_keep_their_names(test: str) -> None:
     assert not refusals(plain(source.replace("model = nn.Linear(4, 3)\n", SCALED)))
     seen = source.replace("model = nn.Linear(4, 3)\n", SCALED).replace(".items()", ".items() if v.sum() > 0")
     assert test or refusals(plain(seen))
+
+
+OF_LIST = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        rows = [{entry} for row in x]
+        return self.layer(torch.stack([{again} for row in rows]).softmax({along}))
+
+
+model = Net()
+"""
+
+
+@pytest.mark.parametrize(("entry", "again"), [("row * 2", "row * 2"), ("(row * 2, 1)", "row[0]")])
+@pytest.mark.parametrize("along", [0, 1])
+def test_a_list_that_is_made_of_one_with_samples_has_samples(entry: str, again: str, along: int) -> None:
+    """What is computed along the first dimension of their stack couples them."""
+    net = OF_LIST.format(entry=entry, again=again, along=along)
+    source = training("0.0").replace("loss = 0.0", "loss = model(x).square().mean()")
+    assert bool(refusals(plain(source.replace("model = nn.Linear(4, 3)\n", net)))) is (along == 0)

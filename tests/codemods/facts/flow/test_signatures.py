@@ -64,4 +64,4 @@ def test_an_argument_by_name_or_place() -> None:
 def test_how_many_values_are_needed(parameters: str, given: str, number: int) -> None:
     script = script_of(f"def f({parameters}): ...\nf({given})\n")
     (function,), (call,) = script.find(ast.FunctionDef), script.find(ast.Call)
-    assert needs(function.args, call, is_bound=False) == number
+    assert needs(function, call, is_bound=False) == number

@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from tests.codemods.facts.flow.followed import HEAD, wrapped
+from tests.codemods.plain.test_followed import plain, refusals
 
 TRAIN = """\
 def train(network, optimizer):
@@ -93,3 +94,29 @@ def test_a_class_that_sets_the_attribute_does_not() -> None:
     end = "\n    def fit(self):\n        self.net = nn.Linear(4, 3)\n        super().fit()\n\n\nClassifier().fit()\n"
     found = wrapped(FIT + end, HEAD.partition("model =")[0])
     assert found.problems and not found.calls
+
+
+@pytest.mark.parametrize(
+    "again", ["nn.DataParallel(network)", "nn.DataParallel(network, device_ids=[0])", "nn.DataParallel(network).cuda()"]
+)
+def test_a_parameter_that_goes_into_dataparallel_holds_the_wrapper(again: str) -> None:
+    found = wrapped(TRAIN.format(after="pass").replace("    network.train()", f"    network = {again}"))
+    assert not found.problems and not found.modules
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "network = nn.DataParallel(nn.Linear(4, 3))",
+        "network = nn.DataParallel(network.body)",
+        "network = nn.DataParallel(copy.deepcopy(network))",
+        "network = nn.DataParallel(network).module.body",
+        "network = nn.DataParallel(network).half()",
+        "network = DataParallel(network)",  # its own
+        "network = nn.Sequential(nn.DataParallel(network), nn.Softmax(1))",
+        "other, network = network, nn.DataParallel(network)",
+    ],
+)
+def test_what_is_not_the_model_in_dataparallel_is_another_value(again: str) -> None:
+    source = HEAD + TRAIN.format(after="pass").replace("    network.train()", f"    {again}")
+    assert refusals(plain(f"import copy\n{source}"))
