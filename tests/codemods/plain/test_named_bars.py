@@ -28,6 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.data import DataLoader, TensorDataset
 from tqdm import tqdm
+
 torch.manual_seed(0)
 dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
 test_loader = DataLoader(dataset, batch_size=10)
