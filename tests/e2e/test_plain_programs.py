@@ -4384,9 +4384,8 @@ from tqdm import tqdm
 
 def show(epochs, loader, test_loader):
     for epoch in range(epochs):
-        loader = tqdm(loader)
         total = hits = far = 0
-        for x, y in loader:
+        for x, y in tqdm(loader):
             out = model(x)
             loss = F.cross_entropy(out, y)
             optimizer.zero_grad()
@@ -4415,13 +4414,10 @@ show(2, DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True), Data
 """
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_samples_that_are_counted_one_by_one_over_a_bar_that_takes_the_name_of_its_loader(
-    ranks: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_samples_that_are_counted_one_by_one(ranks: int, tmp_path: Path) -> None:
     source = HEAD.partition("def train(")[0]
     source += HEAD.partition("    print(total / len(loader.dataset), correct)\n")[2] + COUNTED
     result = convert({Path("train.py"): source}, "cpu", style="plain")[Path("train.py")]
-    assert "    loader_sampler = loader.sampler\n" in result.code and "loader_sampler.set_epoch(epoch)\n" in result.code
     assert "total / sum_over_ranks(len(test_bar))" in result.code and "sampler=[i for i" in result.code
     trains_alike(source, ranks, tmp_path)

@@ -127,7 +127,6 @@ class Pass:
     """A loop over the batches of a training loader. loader_here, loader_there: what it is called at the loop, and at
     the loop over epochs around it; "" where it has no name there. epochs: that loop; None where there is none. by: the
     calls by which the program comes to it, and the loops around these that go through what is written down.
-    loader_before: what it is called right above the loop over epochs, in which a bar gets its name.
     """
 
     script: Script
@@ -138,7 +137,6 @@ class Pass:
     loader_there: str
     there: Script
     by: tuple[ast.AST | None, ...] = ()
-    loader_before: str = ""
 
     @property
     def makes_loader(self) -> bool:

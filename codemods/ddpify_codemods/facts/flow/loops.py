@@ -206,8 +206,7 @@ class Loops(OneByOne, ByName, OwnRegions):
                     continue
                 if each is not node and isinstance(each, ast.For | ast.While) and each not in self.found.loops:
                     there = self.named(loader, place)
-                    above = "" if there else self.named_above(loader, each)
-                    self.found.passes.add(Pass(frame.script, node, loader, here, each, there, place.script, (), above))
+                    self.found.passes.add(Pass(frame.script, node, loader, here, each, there, place.script))
                     return
             place = place.caller
         by = (*frame.calls, *turns)
@@ -241,13 +240,6 @@ class Loops(OneByOne, ByName, OwnRegions):
                 if self.holds(entry, loader):
                     return f"{name}.{attribute}"
         return ""
-
-    def named_above(self, loader: Loader, loop: ast.AST) -> str:
-        """What a loader is called right above a loop in which a bar gets its name, `loader = tqdm(loader)`, and nothing
-        else; "" where it has no such name."""
-        above = self.names_above.get(loop, {})
-        names = (name for name, value in above.items() if value.things == {loader} and not value.is_local)
-        return next((name for name in names if wraps_alone(loop, name)), "")
 
     def taken_out(self, loader: Loader, loop: ast.AST, frame: Frame) -> str:
         """The entry, `loaders["train"]`, that a loop goes through alone, of a dict or list whose keys are not known; ""
@@ -486,19 +478,6 @@ def run_over_by(script: Script, loop: ast.For) -> Iterator[ast.AST]:
     for each in ast.walk(made[0]):  # an entry or attribute may change with any call
         if (len(between) == 1 or isinstance(each, ast.Name)) and not names_in(each) & {*stored}:
             yield each
-
-
-def wraps_alone(loop: ast.AST, name: str) -> bool:
-    """Whether a loop gives a name to what is made of what it stood for, and to nothing else: `x = tqdm(x)`."""
-    stored = {each for each in ast.walk(loop) if is_stored(each) and each.id == name}
-    bars = {
-        each.targets[0]
-        for each in ast.walk(loop)
-        if isinstance(each, ast.Assign)
-        and isinstance(each.value, ast.Call)
-        and any(isinstance(given, ast.Name) and given.id == name for given in each.value.args[:1])
-    }
-    return bool(stored) and stored <= bars
 
 
 def is_stored(node: ast.AST) -> TypeGuard[ast.Name]:

@@ -192,7 +192,6 @@ class State:
         self.first_pass: tuple[Script, ast.stmt] | None = None  # what that stands in
         self.seeded_again: set[tuple[Script, ast.stmt] | None] = set()  # loops in which a seed was set since then
         self.begins_apart: set[Module] = set()  # layers whose first numbers each rank draws, from where its noise is
-        self.names_above: dict[ast.AST, dict[str, Value]] = {}  # the loops that are followed, and what is known above
         self.redrawn: dict[ast.AST, Problem] = {}  # models of which parameters were drawn by each rank since a wrapper
         self.late_layers: dict[ast.AST, tuple[int, Problem]] = {}  # models that got layers since, and how undecided
         self.late_frozen: dict[ast.AST, tuple[int, Problem]] = {}  # the same of layers that are frozen

@@ -206,7 +206,7 @@ class Follower(Generators):
             return
         if self.changes_samples(node, frame):
             return
-        first = self.names_above[node] = dict(frame.names)
+        first = dict(frame.names)
         with self.looping(node, over, frame), self.taking(node, frame):
             known: dict[object, object] = {}
             for count in range(_TURNS):

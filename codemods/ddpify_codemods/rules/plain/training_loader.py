@@ -391,16 +391,6 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
             assert each.epochs is not None
             code = f"{each.loader_there}.sampler.set_epoch({number})"
             yield _set_epoch(each.epochs.body[0], code, words)
-    elif number and each.loader_before and not makes:
-        if is_here(script, each.there):
-            assert each.epochs is not None
-            name, held = f"{each.loader_before}_sampler", f"{each.loader_before}.sampler"
-            parts = {ast.unparse(part) for part in (*script.find(ast.Assign), *script.find(ast.Call))}
-            if {f"{name} = {held}", f"{name}.set_epoch({number})"} <= parts:  # it is told already
-                return
-            name = free_name(script, name)
-            yield Insert(each.epochs, f"{name} = {held}", _OTHER_ORDER)
-            yield _set_epoch(each.epochs.body[0], f"{name}.set_epoch({number})", words)
     elif is_here(script, each.script):
         if not each.loader_here or not isinstance(each.loop, ast.stmt):
             line = getattr(each.loop, "lineno", call.lineno)
