@@ -4480,3 +4480,48 @@ for epoch in range(3):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_what_steps_call_and_groups_that_are_kept(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD + IN_STEPS, ranks, tmp_path)
+
+
+COUNTED = """\
+from tqdm import tqdm
+
+
+def show(epochs, loader, test_loader):
+    for epoch in range(epochs):
+        total = hits = far = 0
+        for x, y in tqdm(loader):
+            out = model(x)
+            loss = F.cross_entropy(out, y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+            for i in range(len(out)):
+                if torch.argmax(out[i]) == y[i]:
+                    hits += 1
+                elif out[i].max() > 0.5 and y[i] != 1:
+                    far += 1
+        print(total / len(loader), hits, far)
+        test_bar = tqdm(test_loader)
+        total = hits = 0
+        with torch.no_grad():
+            for x, y in test_bar:
+                out = model(x)
+                total += F.cross_entropy(out, y).item()
+                for o, t in zip(out.argmax(1), y):
+                    if o == t:
+                        hits += 1
+        print(total / len(test_bar), hits)
+
+
+show(2, DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True), DataLoader(test_set, batch_size=7))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_samples_that_are_counted_one_by_one(ranks: int, tmp_path: Path) -> None:
+    source = HEAD.partition("def train(")[0]
+    source += HEAD.partition("    print(total / len(loader.dataset), correct)\n")[2] + COUNTED
+    result = convert({Path("train.py"): source}, "cpu", style="plain")[Path("train.py")]
+    assert "total / sum_over_ranks(len(test_bar))" in result.code and "sampler=[i for i" in result.code
+    trains_alike(source, ranks, tmp_path)

@@ -29,7 +29,7 @@ def counted_among(scripts: Iterable[Script], script: Script, part: ast.expr, cou
         beside = [each for each in added if _run_together(script, change, each)]
         if isinstance(change, ast.AugAssign) and not any(_is_of(script, change.value, each.value) for each in beside):
             return False
-    whole = all(_rows(each.value) is not None or _mask(script, each.value) is not None for each in added)
+    whole = all(rows_counted(each.value) is not None or _mask(script, each.value) is not None for each in added)
     reset = [each for each in parts if isinstance(each, ast.Assign)]
     resets = (each for each in counts if isinstance(each, ast.Assign))
     return whole and all(any(_run_together(script, each, other) for other in reset) for each in resets)
@@ -88,7 +88,7 @@ def _run_together(script: Script, one: ast.stmt, other: ast.stmt) -> bool:
 
 def _is_of(script: Script, part: ast.expr, count: ast.expr) -> bool:
     """Whether a sum is 0 where a count is: it is so many times something, or a sum over what is counted."""
-    rows, mask, summed = _rows(count), _mask(script, count), _summed(part)
+    rows, mask, summed = rows_counted(count), _mask(script, count), _summed(part)
     if rows is not None and isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):
         sides = [ast.dump(part.left), ast.dump(part.right)]
         return ast.dump(count) in sides and _is_never_changed(script, rows)
@@ -102,7 +102,7 @@ def _is_of(script: Script, part: ast.expr, count: ast.expr) -> bool:
     return mask is not None and any(isinstance(each, ast.Name) and each.id == mask for each in masks)
 
 
-def _rows(count: ast.expr) -> ast.Name | None:
+def rows_counted(count: ast.expr) -> ast.Name | None:
     """The tensor whose rows are counted: `y.size(0)`, `y.shape[0]`, `len(y)`."""
     call = count if isinstance(count, ast.Call) else None
     if call is not None and len(call.args) == 1 and not call.keywords:

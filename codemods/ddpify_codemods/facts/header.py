@@ -50,7 +50,7 @@ def last_leading_import(tree: ast.Module, before: float = float("inf")) -> ast.s
 
 def main_guard(tree: ast.Module) -> ast.If | None:
     """The last top-level `if __name__ == "__main__":` of a file."""
-    guards = [node for node in tree.body if isinstance(node, ast.If) and _is_guard_test(node.test)]
+    guards = [node for node in tree.body if isinstance(node, ast.If) and is_guard_test(node.test)]
     return guards[-1] if guards else None
 
 
@@ -110,7 +110,8 @@ def is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def _is_guard_test(test: ast.expr) -> bool:
+def is_guard_test(test: ast.expr) -> bool:
+    """Whether a condition asks if a file is the one that was started: `__name__ == "__main__"`."""
     return (
         isinstance(test, ast.Compare)
         and len(test.comparators) == 1
@@ -120,7 +121,7 @@ def _is_guard_test(test: ast.expr) -> bool:
 
 
 def _is_import(node: ast.stmt) -> bool:
-    if isinstance(node, ast.If) and not _is_guard_test(node.test):
+    if isinstance(node, ast.If) and not is_guard_test(node.test):
         inner = node.body + node.orelse
     elif isinstance(node, ast.Try):
         inner = [*node.body, *node.orelse, *node.finalbody, *(child for part in node.handlers for child in part.body)]

@@ -138,3 +138,15 @@ def test_rank_0_logs_what_other_files_log(tmp_path: Path, made: str, module: str
 def test_logs_that_decide_what_is_computed_are_the_same_on_every_rank(made: str, use: str) -> None:
     code = plain(training(after=use).replace("import torch\n", f"{made}import torch\n", 1)).code
     assert "dist.get_rank()" in code and ".disable(" not in code
+
+
+def test_whether_a_logger_is_there_is_asked_by_its_name() -> None:
+    shows = "class Shows:\n    def show(self, number):\n        try:\n            self.viz\n"
+    shows += (
+        "        except AttributeError:\n            self.viz = Visdom()\n        self.viz.line([number], [number])\n"
+    )
+    result = plain("from visdom import Visdom\n" + shows + training(after="Shows().show(1)\n"))
+    assert not refusals(result)
+    assert "            self.viz = Visdom() if dist.get_rank() == 0 else NoLogger()\n" in result.code
+    asks = shows.replace("            self.viz\n", "            self.viz.port + 1\n")
+    assert refusals(plain("from visdom import Visdom\n" + asks + training(after="Shows().show(1)\n")))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from ..header import main_guard
+from ..header import is_guard_test
 from .asserted import ends_the_run, exits, may_be_caught, parts
 from .by_default import holds_by_default
 from .calls import Calls, differs
@@ -25,8 +25,8 @@ class Branches(Calls):
     """What is known after several ways."""
 
     def do_if(self, node: ast.If, frame: Frame) -> None:
-        if node is main_guard(frame.script.tree):
-            self.block(node.body if frame.script is self.scripts[0] else (), frame)
+        if is_guard_test(node.test):  # also within a loop, where it is as true as at the end of the file
+            self.block(node.body if frame.script is self.scripts[0] else node.orelse, frame)
             return
         raises = isinstance(node.body[-1], ast.Raise) and all(isinstance(each, ast.Assign) for each in node.body[:-1])
         test = self.asserts(node.test, True, frame, node.body[-1]) if raises else self.value(node.test, frame)

@@ -382,7 +382,7 @@ class Expressions(OwnOperators, TakenParts):
                 self.found.of_rank_0[part] = frame.script, "" if value.host else "bool"
             elif value.is_local and self.goes_own_way(part, value, frame):
                 drawn = value
-            elif value.is_local:
+            elif value.is_local and not self.counts_by_sample(part, frame):
                 self.demand(part, value, frame)
             result = join(result, replace(value, kind="same")) if value.things else result
         answer = isinstance(node.op, ast.And) if known else None  # none of them has decided it

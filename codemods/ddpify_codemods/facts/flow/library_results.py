@@ -22,6 +22,7 @@ from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
 from .looked_up import distances, looked_up, taken
 from .named_tuples import named_tuple
+from .one_by_one import loaders_counted
 from .operands import weighs_by_samples
 from .operation_names import COUPLE, FACTORIES, MOVE, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, one_after_another
@@ -49,7 +50,6 @@ from .values import (
     ZERO,
     Class,
     Items,
-    Loader,
     Module,
     Value,
     entries,
@@ -443,11 +443,10 @@ class LibraryResults(UnseenLayers):
 
     def length(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         value = args[0] if args else SAME
-        loaders = value.only(Loader)
-        statuses = {self.status.get(each, "") for each in loaders if isinstance(each, Loader)}
+        loaders = loaders_counted(value)
+        statuses = {self.status.get(each, "") for each in loaders}
         self.found.lengths_of.setdefault(node, set()).update(statuses or {""})
         for loader in loaders:
-            assert isinstance(loader, Loader)
             self.found.lengths.append((frame.script, node, loader))
             if self.status.get(loader) == "batches":
                 self.demand(node, Value("sum", frozenset({loader}), host=True), frame)

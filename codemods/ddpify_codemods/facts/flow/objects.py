@@ -24,6 +24,7 @@ from .layout import axis, mirrored
 from .library_modules import told_to
 from .loops import Loops
 from .modes import trains
+from .one_by_one import loaders_counted
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
 from .own_containers import OwnContainers
@@ -47,6 +48,7 @@ from .values import (
     Function,
     Instance,
     Items,
+    Iteration,
     Kind,
     Library,
     Loader,
@@ -180,6 +182,9 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
         if isinstance(thing, Logger) and not called_here(node, frame):
             self.logs(thing, node, frame)
             return SAME
+        if isinstance(thing, Iteration) and thing.how == "bar" and name in ("total", "n"):
+            uneven = frozenset(each for each in loaders_counted(of(thing)) if self.status.get(each) in UNEVEN)
+            return Value("unknown", uneven, reason="it counts the batches of this rank") if uneven else None
         if isinstance(thing, Loader):
             return self.attribute_of_loader(thing, name, node, frame)
         if isinstance(thing, Super):

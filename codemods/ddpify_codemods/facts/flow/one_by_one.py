@@ -131,6 +131,14 @@ class OneByOne(Together):
             self.contexts.pop()
 
 
+def loaders_counted(value: Value) -> frozenset[Loader]:
+    """The loaders whose batches `len` counts, also by a bar over one, `bar = tqdm(loader)`; what else a bar runs over,
+    `tqdm(enumerate(loader), total=n)`, has no length, and it says the one that it is given."""
+    bars = [thing for thing in value.only(Iteration) if isinstance(thing, Iteration) and thing.how == "bar"]
+    found = {thing for thing in value.things if isinstance(thing, Loader)}
+    return frozenset(found).union(*(loaders_counted(inner) for bar in bars for inner in bar.inner))
+
+
 def is_site(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript]:
     """Whether a loader may come to a loop by an expression: a name, an attribute, an entry under a constant key."""
     return isinstance(node, ast.Name | ast.Attribute) or (

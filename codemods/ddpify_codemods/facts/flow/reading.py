@@ -32,6 +32,7 @@ from .objects import Objects
 from .operations import element
 from .own_decisions import is_drawn
 from .own_regions import OwnRegions, counted_apart
+from .sample_counts import SampleCounts
 from .sample_entries import SampleEntries
 from .scopes import FUNCTIONS
 from .signatures import argument
@@ -73,7 +74,7 @@ _SHOW_NAMES = """
 _SHOWS = tuple(_SHOW_NAMES.split())
 
 
-class Reading(Objects, Longest, OwnRegions, SampleEntries):
+class Reading(Objects, Longest, OwnRegions, SampleEntries, SampleCounts):
     """What is decided, shown or written."""
 
     def after_loop(self, value: Value, owner: Frame, name: str, frame: Frame) -> Value:
@@ -328,7 +329,8 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
             self.found.of_rank_0[node] = frame.script, "" if value.host else "bool"
         elif value.is_local and not own and not self.only_begins(node, value, frame):
             own = self.goes_own_way(node, value, frame)
-            if not own and not self.decides_by_sample(node, value, frame):
+            by_sample = self.decides_by_sample(node, value, frame) or self.counts_by_sample(node, frame)
+            if not own and not by_sample:
                 self.demand(node, value, frame)
         return own
 

@@ -90,6 +90,8 @@ def _can_stand_in(script: Script, node: ast.expr, answered: set[ast.expr]) -> bo
     if isinstance(parent, ast.Compare):
         others = [parent.left, *parent.comparators]
         return all(each is node or (isinstance(each, ast.Constant) and each.value is None) for each in others)
+    if isinstance(parent, ast.Expr):  # `try: self.vis` asks whether it is there
+        return True
     is_test = isinstance(parent, ast.If | ast.While | ast.IfExp) and parent.test is node
     is_not = isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
     return is_test or is_not or parent in answered or isinstance(parent, ast.Assign | ast.AnnAssign | ast.Return)

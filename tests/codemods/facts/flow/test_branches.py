@@ -314,3 +314,46 @@ def test_the_last_case_of_a_match_may_end_the_run(last: str, fine: bool) -> None
         optimizer.step()
 """
     assert any("two backward" in each for each in reasons(start + cases)) is not fine
+
+
+NETS = """\
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.1)
+        self.out = nn.Linear(4, 3)
+    def forward(self, x):
+        return self.out(self.drop(x))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+    def forward(self, x):
+        return self.part(x)
+"""
+NET = "net = Net()\n"
+OPTIMIZER = "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+FOLDS = """\
+    def main():
+        {}for epoch in range(2):
+            for x, y in train_loader:
+                optimizer.zero_grad()
+                F.cross_entropy(net(x), y).backward()
+                optimizer.step()
+    if {}:
+        main()
+"""
+MAIN = '__name__ == "__main__"'
+
+
+def test_a_guard_in_a_loop_holds_as_at_the_end_of_the_file() -> None:
+    folds = f"{NETS}for fold in range(2):\n    {NET}"
+    begins = f"{OPTIMIZER}        "
+    assert not reasons(folds + FOLDS.format(begins, MAIN))
+    assert any("parameters of a model are drawn" in each for each in reasons(folds + FOLDS.format(begins, "n > 2")))
+
+
+def test_what_is_drawn_again_behind_a_wrapper_stays_refused_above_a_guard() -> None:
+    anew = "for fold in range(2):\n    for p in net.parameters():\n        p.data.normal_()\n"
+    found = reasons(NETS + NET + OPTIMIZER + anew + FOLDS.format("", MAIN))
+    assert any("parameters of a model are drawn" in each for each in found)
