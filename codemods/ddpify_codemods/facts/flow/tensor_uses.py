@@ -74,8 +74,9 @@ def is_taken_apart(script: Script, node: ast.expr) -> bool:
 def _takes_apart(parent: ast.AST, name: ast.Name) -> bool:
     if isinstance(parent, ast.Subscript):
         return parent.value is name and isinstance(parent.slice, ast.Constant) and isinstance(parent.slice.value, str)
-    is_unpacked = isinstance(parent, ast.Assign) and parent.value is name
-    return is_unpacked and isinstance(parent.targets[0], ast.Tuple | ast.List)
+    if not isinstance(parent, ast.Assign) or parent.value is not name:
+        return False
+    return isinstance(parent.targets[0], ast.Tuple | ast.List)
 
 
 def _name(node: ast.expr) -> ast.Name | None:
