@@ -157,3 +157,16 @@ def test_a_function_that_shows_a_number_of_training_is_called_in_an_evaluation_b
     evaluated = "for x, y in test_loader:\n    show(F.cross_entropy(model(x), y).item())\n"
     result = plain(HEAD + shows + TRAINING + "        show(loss.item())\n" + evaluated)
     assert not refusals(result) and "len(test_set)" not in result.code
+
+
+@pytest.mark.parametrize("shown", ['"{} {}".format(epoch, monitor)', '"{m!s}".format(m=monitor)', "text.format(monitor)"])
+def test_what_a_text_shows_of_an_object_is_that_of_all_ranks(shown: str) -> None:
+    updated = TRAINING + "        monitor.update('loss', loss.item())\n    text = sys.argv[1]\n    print({})\n"
+    result = plain("import sys\n" + HEAD + MONITOR + updated.replace("{}", shown))
+    assert not refusals(result) and 'mean_over_ranks(metric["avg"])' in result.code
+
+
+def test_an_object_of_which_a_text_shows_an_attribute_shows_nothing_else() -> None:
+    updated = TRAINING + "        monitor.update('loss', loss.item())\n    print('{0.name}'.format(monitor))\n"
+    result = plain(HEAD + MONITOR.replace("    def update", "        self.name = 'a'\n    def update", 1) + updated)
+    assert not refusals(result) and "over_ranks" not in result.code
