@@ -294,7 +294,7 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             parts |= dict(enumerate(node.args))
         self.found.texts.add(node)
         for key, value in [*enumerate(args), *keywords.items()]:
-            if known is None or re.search(rf"\{{({key})?[:!}}]", known):
+            if known is None or re.search(rf"\{{({re.escape(str(key))})?[:!}}]", known):
                 self.strings(value, parts.get(key, node), frame)
             for thing in value.only(Instance):
                 assert isinstance(thing, Instance)
