@@ -159,7 +159,9 @@ def test_a_function_that_shows_a_number_of_training_is_called_in_an_evaluation_b
     assert not refusals(result) and "len(test_set)" not in result.code
 
 
-@pytest.mark.parametrize("shown", ['"{:d} {}".format(epoch, monitor)', '"{m!s}".format(m=monitor)', "text.format(monitor)"])
+@pytest.mark.parametrize(
+    "shown", ['"{:d} {}".format(epoch, monitor)', '"{m!s}".format(m=monitor)', "text.format(monitor)"]
+)
 def test_what_a_text_shows_of_an_object_is_that_of_all_ranks(shown: str) -> None:
     updated = TRAINING + "        monitor.update('loss', loss.item())\n    text = sys.argv[1]\n    print({})\n"
     result = plain("import sys\n" + HEAD + MONITOR + updated.replace("{}", shown))
