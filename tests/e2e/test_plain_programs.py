@@ -1306,6 +1306,43 @@ for epoch in range(2):
     print(mean_loss(test_loader))
 print(accuracy(test_loader, 20))
 """,
+    "a monitor that training and an evaluation of uneven batches update": """\
+from collections import defaultdict
+
+
+class Monitor:
+    def __init__(self):
+        self.metrics = defaultdict(lambda: {"val": 0, "count": 0, "avg": 0})
+
+    def update(self, name, val):
+        metric = self.metrics[name]
+        metric["val"] += val
+        metric["count"] += 1
+        metric["avg"] = metric["val"] / metric["count"]
+
+    def __str__(self):
+        return " | ".join("{}: {:.6f}".format(name, metric["avg"]) for name, metric in self.metrics.items())
+
+
+train_loader = DataLoader(TensorDataset(*train_set[:60]), batch_size=12, shuffle=True)
+test_loader = DataLoader(TensorDataset(*test_set[:17]), batch_size=8, shuffle=True)
+for epoch in range(2):
+    monitor = Monitor()
+    for x, y in train_loader:
+        loss = F.cross_entropy(model(x), y)
+        monitor.update("loss", loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(monitor)
+    monitor = Monitor()
+    with torch.no_grad():
+        for x, y in test_loader:
+            out = model(x)
+            monitor.update("loss", F.cross_entropy(out, y).item())
+            monitor.update("accuracy", (out.argmax(1) == y).float().mean().item())
+    print(monitor)
+""",
     "a defaultdict that a function adds to": """\
 from collections import defaultdict
 

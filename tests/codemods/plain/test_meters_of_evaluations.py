@@ -101,3 +101,74 @@ def test_a_text_that_shows_a_property_is_refused() -> None:
     shown = "print('{m.mean:.3f}'.format(m=seen))\n"
     assert not refusals(plain(HEAD + meter + updated + "print(seen.mean)\n"))
     assert refusals(plain(HEAD + meter + updated + "print(seen.mean)\n" + shown))
+
+
+MONITOR = """\
+from collections import defaultdict
+
+
+class Monitor:
+    def __init__(self):
+        self.metrics = defaultdict(lambda: {"val": 0, "count": 0, "avg": 0})
+    def update(self, name, val, n=1):
+        metric = self.metrics[name]
+        metric["val"] += val
+        metric["count"] += n
+        metric["avg"] = metric["val"] / metric["count"]
+    def __str__(self):
+        return " ".join("{} {:.4f}".format(name, metric["avg"]) for name, metric in self.metrics.items())
+
+
+monitor, tested = Monitor(), Monitor()
+"""
+UPDATED = """\
+for x, y in test_loader:
+    tested.update("loss", F.cross_entropy(model(x), y).item()){shown}
+print(tested)
+"""
+
+
+@pytest.mark.parametrize("shown", ["", "\n    print(tested)"])
+def test_what_a_meter_asks_for_in_training_it_does_not_ask_for_in_uneven_evaluations(shown: str) -> None:
+    """A rank with a batch more than others would wait for them in `update` for ever."""
+    updated = TRAINING + "        monitor.update('loss', loss.item())\n    print(monitor)\n"
+    result = plain(HEAD + MONITOR + updated + UPDATED.format(shown=shown))
+    assert not refusals(result) and "len(test_set)" not in result.code
+    assert 'mean_over_ranks(metric["avg"])' in result.code and "every rank evaluates all of it" in str(result.findings)
+
+
+def test_a_sum_of_this_rank_that_is_one_of_all_samples_in_a_whole_evaluation_is_refused() -> None:
+    counted = MONITOR.replace('/ metric["count"]', '/ (metric["count"] + 1)')
+    updated = TRAINING + "        monitor.update('hits', (model(x).argmax(1) == y).sum().item(), len(x))\n"
+    evaluated = UPDATED.format(shown="").replace("F.cross_entropy(model(x), y)", "(model(x).argmax(1) == y).sum()")
+    assert refusals(plain(HEAD + counted + updated + evaluated.replace("item()", "item(), len(x)")))
+
+
+def test_dicts_that_a_defaultdict_makes_keep_the_number_of_a_rank_beside_another_one_s() -> None:
+    """One dict stands for all of them: what another key gets does not take the place of what one has."""
+    updated = TRAINING + "        monitor.metrics['a']['val'] += loss.item()\nmonitor.metrics['b']['val'] = 0\n"
+    shown = "if monitor.metrics['a']['val'] < 1:\n    optimizer.param_groups[0]['lr'] = 0.01\n"
+    result = plain(HEAD + MONITOR + updated + shown)
+    assert refusals(result) or "mean_over_ranks(monitor.metrics['a']['val'])" in result.code
+
+
+def test_a_function_that_shows_a_number_of_training_is_called_in_an_evaluation_by_all_ranks_equally_often() -> None:
+    shows = "def show(value):\n    print(value)\n"
+    evaluated = "for x, y in test_loader:\n    show(F.cross_entropy(model(x), y).item())\n"
+    result = plain(HEAD + shows + TRAINING + "        show(loss.item())\n" + evaluated)
+    assert not refusals(result) and "len(test_set)" not in result.code
+
+
+@pytest.mark.parametrize(
+    "shown", ['"{:d} {}".format(epoch, monitor)', '"{m!s}".format(m=monitor)', "text.format(monitor)"]
+)
+def test_what_a_text_shows_of_an_object_is_that_of_all_ranks(shown: str) -> None:
+    updated = TRAINING + "        monitor.update('loss', loss.item())\n    text = sys.argv[1]\n    print({})\n"
+    result = plain("import sys\n" + HEAD + MONITOR + updated.replace("{}", shown))
+    assert not refusals(result) and 'mean_over_ranks(metric["avg"])' in result.code
+
+
+def test_an_object_of_which_a_text_shows_an_attribute_shows_nothing_else() -> None:
+    updated = TRAINING + "        monitor.update('loss', loss.item())\n    print('{0.name}'.format(monitor))\n"
+    result = plain(HEAD + MONITOR.replace("    def update", "        self.name = 'a'\n    def update", 1) + updated)
+    assert not refusals(result) and "over_ranks" not in result.code

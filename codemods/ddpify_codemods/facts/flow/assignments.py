@@ -304,7 +304,7 @@ class Assignments(Branches):
             known, thing.in_order = True, False
             if isinstance(key, str | int) and key is not None:
                 old = thing.known.get(key)
-                anew = old is None or not (rows or self.contexts or self.undecided)
+                anew = old is None or not (rows or self.contexts or self.undecided or thing.of_several)
                 if old is None and thing.default is not None and self.undecided:
                     thing.rest = value
                 thing.known[key] = value if old is None or anew else join(old, value)

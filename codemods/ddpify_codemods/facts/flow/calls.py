@@ -311,6 +311,7 @@ class Calls(CallArguments):
             self.computing |= {each.cls.node for each in inner.owners if isinstance(each, Module) and each.cls}
         try:
             if isinstance(function.node, ast.Lambda):
+                self.comes_to(function.node.body)
                 return self.value(function.node.body, inner)
             quiet = any(is_without_gradients(each) for each in function.node.decorator_list)
             self.without_gradients += quiet

@@ -285,7 +285,8 @@ class FlowFacts:
     that a known condition has passed by; come_to: those that another one, or the same at another time, may lead to.
     by_apex: the calls that let apex.amp change models, and what makes these. ended: the handlers of exceptions that end
     the run in their stead, where other ranks wait. late_moves: what gives models another device or type, which are
-    trained again behind it.
+    trained again behind it. come_to_apart: the statements, and what lambdas compute, that ranks come to unequally
+    often, each with the loaders by whose samples or batches they do.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -429,6 +430,7 @@ class FlowFacts:
     by_apex: dict[ast.Call, set[ast.AST]] = field(default_factory=dict)
     ended: dict[ast.ExceptHandler, Script] = field(default_factory=dict)
     late_moves: set[ast.Call] = field(default_factory=set)
+    come_to_apart: dict[ast.AST, set[Loader]] = field(default_factory=dict)
 
 
 def ancestors(script: Script, node: ast.AST, until: ast.AST) -> Iterator[ast.stmt]:

@@ -349,6 +349,12 @@ class Loops(OneByOne, ByName, OwnRegions):
         here = (context.loaders for context in self.contexts if context.how == "rows" or self.uneven(context))
         return frozenset().union(*here)
 
+    def comes_to(self, node: ast.AST) -> None:
+        """Note that ranks come to a statement, or to what a lambda computes, unequally often."""
+        apart = [context.loaders for context in self.contexts if context.how == "rows" or self.uneven(context)]
+        if apart or self.own_ways:
+            self.found.come_to_apart.setdefault(node, set()).update(*apart)
+
     def grows(self, value: Value) -> bool:
         """Whether a list gets an entry for each batch."""
         return any(isinstance(thing, Items) and thing.grows for thing in value.things)

@@ -287,13 +287,16 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
     def shown_fields(
         self, text: Value, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
     ) -> None:
-        """A text shows attributes: `"{loss.avg}".format(loss=losses)`, `text.format(**self.__dict__)`."""
+        """A text shows objects, `"{}".format(meters)`, or attributes: `"{loss.avg}".format(loss=losses)`,
+        `text.format(**self.__dict__)`."""
         known = text.constant if isinstance(text.constant, str) else None
         parts: dict[object, ast.expr] = {word.arg: word.value for word in node.keywords}
         if not any(isinstance(each, ast.Starred) for each in node.args):
             parts |= dict(enumerate(node.args))
         self.found.texts.add(node)
         for key, value in [*enumerate(args), *keywords.items()]:
+            if known is None or re.search(rf"\{{({re.escape(str(key))})?[:!}}]", known):
+                self.strings(value, parts.get(key, node), frame)
             for thing in value.only(Instance):
                 assert isinstance(thing, Instance)
                 self.shown_attributes(thing, fields_of(known, str(key)), node, parts.get(key, node), frame)

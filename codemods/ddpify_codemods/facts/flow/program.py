@@ -26,6 +26,7 @@ from .separate import divided_by_none, is_replaced, separate
 from .state import TooLarge
 from .statements import Follower
 from .told import of_means_and_sums
+from .unequal import waits_apart
 from .values import DRAWN, UNEVEN, Loader, root_of
 from .whole_calls import given_whole
 
@@ -204,6 +205,7 @@ def _follow(
     found.problems += [problem for each, problem in found.hidden.items() if each in of_others]
     found.problems += [problem for each, problem in found.apart.items() if each in found.joined]
     found.problems += _brought_together_twice(found)
+    found.problems += waits_apart(scripts, found)
     found.problems += [next(iter(each.values())) for each in found.may_train.values() if len(each) > 1]
     found.read_same -= joined.parts().keys() - found.apart.keys() - found.apart_quietly
     problems = tuple(dict.fromkeys(found.problems))
@@ -332,6 +334,7 @@ def _whole(
     changed, before = False, dict(status)
     separated: set[Loader] = set()
     problems = [*found.problems, *_of_both(found, status), *_not_deferred(scripts, found), *_padded(found, status)]
+    problems += waits_apart(scripts, found)
     for problem in problems:
         for loader in [each for each in status if each in problem.loaders]:
             if status[loader] in UNEVEN and loader not in separated:

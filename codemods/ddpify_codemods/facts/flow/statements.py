@@ -84,6 +84,7 @@ class Follower(Generators):
                 continue
             before, frame.statement = frame.statement, statement
             self.count()
+            self.comes_to(statement)
             self.called_either_way = None
             self.statement(statement, frame)
             frame.statement = before

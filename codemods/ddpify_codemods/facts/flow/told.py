@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from functools import lru_cache
+from typing import TypeGuard
 
 from ..bindings import arguments
 from ..script import KEPT, Script
 from .frames import FlowFacts, Frame
 from .held_values import additive, local_entries, settled
 from .reading import Reading
-from .values import Class, Function, Instance, Items, Value, entries
+from .values import Class, Function, Instance, Items, Value, entries, of
 
 
 class Told(Reading):
@@ -45,11 +46,18 @@ class Told(Reading):
         return values[: len(args)], dict(zip(words, values[len(args) :], strict=True))
 
     def made_by_default(self, value: Value, node: ast.Call, frame: Frame) -> Value | None:
-        """The object of the program that a defaultdict makes for a key that it does not have."""
+        """The object of the program, or the dict, that a defaultdict makes for a key that it does not have."""
         made = [
             self.called(each, node, [], {}, frame, False) for each in value.things if isinstance(each, Class | Function)
         ]
-        return made[0] if len(made) == len(value.things) == 1 and made[0].only(Instance) else None
+        if len(made) != 1 or len(value.things) != 1:
+            return None
+        things = [replace(thing, of_several=True) for thing in made[0].only(Items) if _is_dict(thing)]
+        return made[0] if made[0].only(Instance) else of(things[0]) if len(things) == 1 else None
+
+
+def _is_dict(thing: object) -> TypeGuard[Items]:
+    return isinstance(thing, Items) and thing.shape == "dict"
 
 
 def of_means_and_sums(found: FlowFacts) -> set[ast.Call]:

@@ -212,7 +212,7 @@ class Items:
     evaluation that every rank goes through as a whole. lengthened: the loaders by whose samples or batches each rank
     puts in a number of entries of its own; apart: whether it may do so by what it has drawn. mixed: whether it is a
     record of numbers of this rank and of what all ranks have, `[epoch, loss.item()]`. written: the expression that
-    writes a list out."""
+    writes a list out. of_several: whether it stands for all that a defaultdict has made."""
 
     shape: Literal["tuple", "list", "dict"]
     known: dict[object, Value] = field(default_factory=dict)
@@ -228,6 +228,7 @@ class Items:
     apart: bool = False
     mixed: bool = False
     written: ast.expr | None = None
+    of_several: bool = False
 
     def all(self) -> list[Value]:
         """Every entry."""
