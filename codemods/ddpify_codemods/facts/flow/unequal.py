@@ -31,7 +31,6 @@ def waits_apart(scripts: Sequence[Script], found: FlowFacts) -> Iterator[Problem
     numbers nothing is known."""
     places: dict[ast.AST, Script] = {each.at: each.script for each in found.after}
     places |= {node: each.script for node, reductions in found.reductions.items() for each in reductions}
-    places |= {node: script for node, (script, _) in found.of_rank_0.items()}
     apart = {node: by for node, there in places.items() if (by := found.come_to_apart.get(_run_as_one(there, node)))}
     deferred = {node for meter in meters(scripts, found) for node in meter.reductions} if apart else set()
     for node in (each for each in apart if each not in deferred):
