@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from ..bindings import arguments, names_in
 from .after_loops import begins_in, mentions
 from .arithmetic import combined
 from .branches import Branches
@@ -124,6 +125,7 @@ class Assignments(Branches):
                 result = made_of("unknown", [index, added, before])
             if rows and before.kind in ("batch", "rows") and not self.in_forward and self.leaves_out_samples(frame):
                 result = made_of("unknown", [added, before], reason=TAKEN)
+            self.changes_given(item, before, result, frame)
             self.assign(item, result, frame)
             return
         if local_entries(added):  # an array += [loss.item(), hits]
@@ -131,6 +133,8 @@ class Assignments(Branches):
             added = replace(made_of(kind if form == "list" else "unknown", [added]), host=True, array=True)
         result = combined(node.op, before, added)
         named = node.target if isinstance(node.target, ast.Name) else None
+        if before.constant is None and not added.host:  # no number, which would be another one
+            self.changes_given(node.target, before, result, frame)
         if named is not None and becomes_unknown(before, result) and stands_for_another(named, frame):
             self.problem(frame, node, OTHER_NAME.format(named.id), result.loaders)
         if rows and result.kind == "same" and not result.things and self.counts_samples(node):
@@ -326,9 +330,21 @@ class Assignments(Branches):
             if owner.kind == "rows_second" and value.kind in ("batch", "rows") and is_turn(target.slice, frame):
                 kind = made_of("rows_second", [owner, value])  # `outputs[step] = out`
             joined = owner if owner.kind == kind.kind else kind if owner.zero else join(owner, kind)
+            self.changes_given(target.value, owner, joined, frame)
             self.assign(target.value, replace(joined, zero=False), frame)
         elif not known:
             self.written(value, frame, target, source)
+
+    def changes_given(self, target: ast.expr, before: Value, after: Value, frame: Frame) -> None:
+        """A function changes a tensor that it was given, and does not give back: its caller's is not seen to change."""
+        function = frame.node
+        if self.in_forward or before.is_local or not after.is_local or not isinstance(target, ast.Name):
+            return
+        if not isinstance(function, ast.FunctionDef) or target.id not in arguments(function):
+            return
+        returns = (each.value for each in ast.walk(function) if isinstance(each, ast.Return) and each.value)
+        if not any(target.id in names_in(each) for each in returns):
+            self.problem(frame, target, OTHER_NAME.format(target.id), after.loaders)
 
     def takes_as_masked(
         self, target: ast.Subscript, owner: Value, mask: Value, source: ast.expr | None, frame: Frame

@@ -61,6 +61,7 @@ from .values import (
     Module,
     OptimizerValue,
     Parameters,
+    Thing,
     Value,
     entries,
     join,
@@ -79,6 +80,7 @@ _MODULE_SELF = frozenset(
 
 _ADDS = frozenset({"add_module", "register_module", "append", "extend", "insert"})
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
+_MADE_THERE = "what `setdefault` puts into a dict here is not followed"
 _STEP_HOOKS = frozenset({"register_step_pre_hook", "register_step_post_hook"})
 
 _IN_PLACE = {"mul_": ast.Mult(), "div_": ast.Div(), "add_": ast.Add(), "sub_": ast.Sub()}
@@ -413,6 +415,11 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
                 self.append(owner, made_of("unknown", args, reason=KEYED))
             if name == "setdefault" and len(args) > 1 and thing.rest is None and _is_new(thing, *args[:2]):
                 thing.known[args[0].constant] = args[1]
+            if name == "setdefault" and self.contexts and args[1:] and not self.in_forward:
+                loaders = frozenset().union(*(each.loaders for each in self.contexts))
+                held = self.part(owner, args[0].constant).only(Items)
+                if loaders and not held and any(map(_has_places, args[1].only(Items))):
+                    self.problem(frame, node, _MADE_THERE, loaders)
             if name in ("get", "setdefault", "pop"):
                 return self.part(owner, args[0].constant if args else None)
             if name == "update":
@@ -624,6 +631,11 @@ def _is_gone_through(node: ast.Call, frame: Frame) -> bool:
     """Whether a loop runs over all of what a call gives."""
     loop = frame.script.parents.get(node)
     return isinstance(loop, ast.For) and loop.iter is node
+
+
+def _has_places(thing: Thing) -> bool:
+    """Whether numbers may be added to what stands in a container: a dict, or a list that is not empty."""
+    return isinstance(thing, Items) and (thing.shape == "dict" or bool(thing.all()))
 
 
 def _is_new(items: Items, key: Value, value: Value) -> bool:
