@@ -47,6 +47,8 @@ def evaluated(adds: str) -> str:
     [
         "place(matrix, y, out.argmax(1))",
         "add(matrix, y, out.argmax(1))",
+        "back(matrix, y, out.argmax(1))",
+        "other = back(matrix, y, out.argmax(1))",
         'entry = log.setdefault(epoch, {"hits": 0})\n    entry["hits"] += (out.argmax(1) == y).sum().item()',
         'entry = log.setdefault("all", [0, 0])\n    entry[0] += (out.argmax(1) == y).sum().item()',
     ],

@@ -15,6 +15,7 @@ from .held_values import additive, local_entries, may_differ
 from .in_place import OTHER_NAME, becomes_unknown, stands_for_another
 from .masked import is_mask
 from .parameter_groups import OTHERS, is_added, is_stored
+from .signatures import argument
 from .subscripts import is_turn
 from .values import (
     ADDED,
@@ -336,14 +337,19 @@ class Assignments(Branches):
             self.written(value, frame, target, source)
 
     def changes_given(self, target: ast.expr, before: Value, after: Value, frame: Frame) -> None:
-        """A function changes a tensor that it was given, and does not give back: its caller's is not seen to change."""
+        """A function changes a tensor that it was given: its caller's is not seen to change, unless it is given what
+        the function returns, `matrix = add(matrix, y)`."""
         function = frame.node
         if self.in_forward or before.is_local or not after.is_local or not isinstance(target, ast.Name):
             return
         if not isinstance(function, ast.FunctionDef) or target.id not in arguments(function):
             return
         returns = (each.value for each in ast.walk(function) if isinstance(each, ast.Return) and each.value)
-        if not any(target.id in names_in(each) for each in returns):
+        given = argument(function, target.id, frame.call) if isinstance(frame.call, ast.Call) else None
+        statement = None if frame.caller is None else frame.caller.statement
+        kept = [*map(ast.unparse, ast.walk(statement.targets[0]))] if isinstance(statement, ast.Assign) else []
+        is_kept = given is not None and ast.unparse(given) in kept
+        if not is_kept or not any(target.id in names_in(each) for each in returns):
             self.problem(frame, target, OTHER_NAME.format(target.id), after.loaders)
 
     def takes_as_masked(

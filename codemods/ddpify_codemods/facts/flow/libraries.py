@@ -93,7 +93,7 @@ _LOOK = frozenset(
     | {"zip", "iter", "reversed", "itertools.islice", "islice", "super"}
 )
 
-_STEP_HOOKS = frozenset({"register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"})
+_HOOKS_OF_ALL = frozenset({"register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"})
 _NOT_ALL = "which batches are taken, and what with, would be others in a rank's part of an evaluation"
 
 
@@ -149,7 +149,7 @@ class Libraries(LibraryResults, Told, ParallelStates):
             if is_certain:
                 self.problem(frame, node, UNSEEN)
             return SAME
-        if last in _STEP_HOOKS and name.startswith("torch."):
+        if last in _HOOKS_OF_ALL and name.startswith("torch."):
             self.keeps_functions(node, given, (SAME, SAME, SAME), frame)
         if name in ("importlib.import_module", "__import__") and (files := self.imported_by_name(node, frame)):
             return files
