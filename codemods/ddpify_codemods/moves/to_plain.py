@@ -207,6 +207,9 @@ def to_plain(
             fully_sharded=options.fully_sharded,
         )
         return moved(program, moves, lambda texts: convert(texts, plain))
+    refused = _refused_by_both_styles(scripts, target)
+    if refused:
+        return refused
     results = with_plain_rules(program, scripts, target, options)
     if all(result.code == program[path] for path, result in results.items()) and trains(scripts):
         joined = _with_joined_backwards(program, scripts, target, options, convert)
@@ -219,6 +222,19 @@ def to_plain(
     moving = ConversionOptions(target.name, roots=options.roots)
     moved_on = to_xla(texts, by_hand, target, distribution.kind(by_hand), moving)
     return in_turn(program, results, _without_own_lines(program, moved_on))
+
+
+def _refused_by_both_styles(scripts: Sequence[Script], target: Target) -> dict[Path, Result]:
+    """The refusal of a program that neither style converts, which need not be followed; empty if there is none."""
+    from ..styles import in_program, plain_rules
+
+    if not trains(scripts):
+        return {}
+    rules = tuple(rule for rule in plain_rules() if rule.folder in {"always", "refuse"})
+    found = ask_program(in_program(scripts), target, rules, modernize=False)
+    if not any(map(is_refused, found)):
+        return {}
+    return untouched([replace(each, findings=_of_style(target, each.findings)) for each in found])
 
 
 def _with_joined_backwards(
