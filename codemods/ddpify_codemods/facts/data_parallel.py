@@ -33,6 +33,11 @@ def called_in_parallel(script: Script, call: ast.Call) -> tuple[ast.expr, ast.ex
     return None if "module_kwargs" in given else (given["module"], given["inputs"])
 
 
+def module_of(call: ast.Call) -> ast.expr | None:
+    """The model that a call puts into nn.DataParallel: `nn.DataParallel(model)`, `nn.DataParallel(module=model)`."""
+    return next(iter(call.args), None) or next((word.value for word in call.keywords if word.arg == "module"), None)
+
+
 def is_put_in(script: Script, node: ast.AST, name: str) -> bool:
     """Whether a model goes into nn.DataParallel and keeps its name: `model = nn.DataParallel(model).cuda()`."""
     if not isinstance(node, ast.Call) or script.qualified(node.func) not in CLASSES:
@@ -41,7 +46,8 @@ def is_put_in(script: Script, node: ast.AST, name: str) -> bool:
     moved = script.parents[parent] if isinstance(parent, ast.Attribute) else None
     whole = script.parents[moved] if moved is not None and is_move(moved) else parent
     held = [*map(ast.unparse, whole.targets)] if isinstance(whole, ast.Assign) else []
-    return held == [name] == [*map(ast.unparse, node.args[:1])]
+    module = module_of(node)
+    return module is not None and held == [name] == [ast.unparse(module)]
 
 
 def with_inputs(script: Script, module: ast.expr, inputs: ast.expr) -> tuple[str, tuple[ast.expr, ...]]:

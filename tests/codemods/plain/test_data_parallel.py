@@ -35,6 +35,8 @@ def parallel(made: str, after: str = "", target: str = "cuda") -> str:
         "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n",
         "model = nn.Linear(4, 3)\nmodel = nn.DataParallel(model)\nmodel.cuda()\n",
         "def build(net):\n    net = nn.DataParallel(net)\n    return net\n\n\nmodel = build(nn.Linear(4, 3)).cuda()\n",
+        "model = nn.DataParallel(module=nn.Linear(4, 3), device_ids=[0, 1]).cuda()\n",
+        "model = nn.Linear(4, 3)\nmodel = nn.DataParallel(device_ids=[0, 1], module=model)\nmodel.cuda()\n",
     ],
 )
 def test_the_model_is_no_module_of_another_one(made: str) -> None:

@@ -209,8 +209,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return SAME
         if name in COPIES and args:
             self.copies_to_devices(args[0], node, frame)
-        if name in DATA_PARALLEL and args:
-            return self.in_parallel(args[0], node, frame)
+        if name in DATA_PARALLEL and (args or "module" in keywords):
+            return self.in_parallel(args[0] if args else keywords["module"], node, frame)
         if name in _AS_THEY_ARE and args:
             return args[0]
         if name in ("dict", "collections.OrderedDict") and (entries_of := self.entries(node, keywords, frame)):

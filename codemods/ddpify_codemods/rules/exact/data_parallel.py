@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.data_parallel import CLASSES, COPIES, called_in_parallel, with_inputs
+from ...facts.data_parallel import CLASSES, COPIES, called_in_parallel, module_of, with_inputs
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, ReplaceImport, Rule
 from ...targets import Target
@@ -33,7 +33,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _stand_in(call: ast.Call) -> Iterator[Replace]:
-    module = call.args[0] if call.args else next((key.value for key in call.keywords if key.arg == "module"), None)
+    module = module_of(call)
     if module is None:
         return
     imported_by_name = isinstance(call.func, ast.Name)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ...facts.data_parallel import (
     CLASSES,
     called_in_parallel,
+    module_of,
     needs_it,
     serves_it_alone,
     with_inputs,
@@ -38,15 +39,16 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if called := called_in_parallel(script, call):
             template, parts = with_inputs(script, *called)
             yield Replace(call, template, _MESSAGE, parts=parts)
-        if script.qualified(call.func) not in CLASSES or not call.args:
+        module = module_of(call) if script.qualified(call.func) in CLASSES else None
+        if module is None:
             continue
         parent = script.parents[call]
         if isinstance(parent, ast.Assign):
             wrapped.update(map(ast.unparse, parent.targets))
-        if isinstance(parent, ast.Assign) and [*map(ast.unparse, parent.targets)] == [ast.unparse(call.args[0])]:
+        if isinstance(parent, ast.Assign) and [*map(ast.unparse, parent.targets)] == [ast.unparse(module)]:
             yield _without(script, parent, idle)
         else:
-            yield Replace(call, "{}", _MESSAGE, parts=(call.args[0],), bare=True)
+            yield Replace(call, "{}", _MESSAGE, parts=(module,), bare=True)
     yield from _imports(script)
     yield from (Delete(script.statement(call), _ALONE) for call in idle if call in script.parents)
     yield from _asked(script, found, idle)
@@ -106,7 +108,7 @@ def _imports(script: Script) -> Iterator[Edit]:
         for alias in statement.names:
             uses = [each for each in names if each.id == (alias.asname or alias.name)]
             calls = [script.parents[each] for each in uses]
-            goes = (isinstance(call, ast.Call) and call.func in uses and bool(call.args) for call in calls)
+            goes = (isinstance(call, ast.Call) and call.func in uses and module_of(call) is not None for call in calls)
             only_called = f"{statement.module}.{alias.name}" in CLASSES and all(goes)
             if uses and only_called:
                 alone = len(statement.names) == 1
