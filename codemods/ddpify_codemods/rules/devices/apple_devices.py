@@ -30,18 +30,21 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if isinstance(node, ast.Call) and (name in _ASKS or name in _FUNCTIONS):
             function = "is_available" if name in _ASKS else name.rpartition(".")[2]
             yield Replace(node.func, f"{target.module}.{function}", message, modules=("import torch",))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _DEVICE.fullmatch(node.value):
-            if device_place(branches, node) or asks_which_device(script, node):
-                yield Replace(node, quoted_like(script, node, target.device_type), message)
+        elif _is_apple(node) and (device_place(branches, node) or asks_which_device(script, node)):
+            yield Replace(node, quoted_like(script, node, target.device_type), message)
+
+
+def _is_apple(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(_DEVICE.fullmatch(node.value))
 
 
 RULE = Rule(
     id="DDP133",
     title="Take the target's GPUs for Apple's",
     why="""\
-A script written on a Mac names `mps` where there is a GPU, and the CPU where there is none: on a machine with other GPUs
-each process would train on the CPU, or end because there is no such device (P4). Where a file knows the other GPUs,
-too, it takes them by itself.""",
+A script written on a Mac names `mps` where there is a GPU, and the CPU where there is none: on a machine with other
+GPUs each process would train on the CPU, or end because there is no such device (P4). Where a file knows the other
+GPUs, too, it takes them by itself.""",
     before="""\
 import torch
 from torch import nn
