@@ -283,6 +283,7 @@ class FlowFacts:
     that a library gets.
     may_train: of a loop, the loaders of which it is not known whether it trains with them. passed_by: the statements
     that a known condition has passed by; come_to: those that another one, or the same at another time, may lead to.
+    changing: the functions in which, or in what they call, a model gets other layers, or numbers of another type.
     by_apex: the calls that let apex.amp change models, and what makes these. ended: the handlers of exceptions that end
     the run in their stead, where other ranks wait. late_moves: what gives models another device or type, which are
     trained again behind it. come_to_apart: the statements, and what lambdas compute, that ranks come to unequally
@@ -427,6 +428,7 @@ class FlowFacts:
     drawn_batches: set[Loader] = field(default_factory=set)
     passed_by: set[ast.stmt] = field(default_factory=set)
     come_to: set[ast.stmt] = field(default_factory=set)
+    changing: set[ast.AST] = field(default_factory=set)
     by_apex: dict[ast.Call, set[ast.AST]] = field(default_factory=dict)
     ended: dict[ast.ExceptHandler, Script] = field(default_factory=dict)
     late_moves: set[ast.Call] = field(default_factory=set)

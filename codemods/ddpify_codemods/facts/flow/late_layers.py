@@ -1,9 +1,10 @@
-"""Layers that a model gets after its wrapper was made, which leaves their gradients as each rank has them."""
+"""Layers, and types of numbers, that a model gets after its wrapper was made, which leaves the gradients of such
+parameters as each rank has them."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..called_modules import last_name
 from .beginnings import made_around
@@ -16,6 +17,12 @@ LATE = (
     "the model gets other layers here after its optimizer was made, and none is made before it trains on: "
     "DistributedDataParallel would leave their gradients as each rank has them"
 )
+LATE_TYPE = (
+    "the model gets numbers of another type here after its optimizer was made: DistributedDataParallel would leave "
+    "their gradients as each rank has them"
+)
+_TYPES = frozenset({"double", "half", "bfloat16"})
+_TYPE_NAMES = frozenset({*_TYPES, "float64", "float16"})
 # They put layers into the networks that they are given, or other parameters into their layers.
 _CHANGE = (
     "torch.nn.utils.weight_norm",
@@ -38,7 +45,7 @@ class LateLayers(State):
 
     def gets_layers(self, owner: Value, given: Sequence[Value], node: ast.AST, frame: Frame) -> None:
         """Networks get something as a part: where that is a layer, only a wrapper that is made later has it."""
-        if self.in_forward or not self.optimizers_of:
+        if self.in_forward:
             return
         modules = [each for value in entries(given) for each in value.only(Module)]
         making = made_around(frame)
@@ -60,17 +67,35 @@ class LateLayers(State):
                 assert isinstance(each, Module)
                 self.is_changed(root_of(each), node, frame)
 
-    def is_changed(self, root: Module, node: ast.AST, frame: Frame, frozen: bool = False) -> None:
+    def changes_type(self, module: Module, name: str, node: ast.Call, frame: Frame) -> None:
+        """A method of a network is called, which may give its parameters another type: `model.double()`."""
+        named = (
+            {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+            if name in ("to", "type")
+            else set()
+        )
+        if (name in _TYPES or named & _TYPE_NAMES) and not self.in_forward:
+            self.is_changed(root_of(module), node, frame, reason=LATE_TYPE)
+
+    def is_changed(self, root: Module, node: ast.AST, frame: Frame, frozen: bool = False, reason: str = LATE) -> None:
         """A network is another one than that which an optimizer was made for; frozen: by layers without gradients."""
+        if not frozen:
+            self.found.changing.update(_functions_around(frame))
         if root.made in self.optimizers_of:
             late = self.late_frozen if frozen else self.late_layers
             undecided = min(self.undecided, late.get(root.made, (self.undecided,))[0])
-            late[root.made] = undecided, Problem(frame.script, node, LATE)
+            late[root.made] = undecided, Problem(frame.script, node, reason)
 
     def trains_late_layers(self, model: ast.AST) -> None:
         """A model is trained with what layers it has."""
         if model in self.late_layers:
             self.found.problems.append(self.late_layers[model][1])
+
+
+def _functions_around(frame: Frame | None) -> Iterator[ast.AST]:
+    while frame is not None:
+        yield frame.node
+        frame = frame.caller
 
 
 def _learns(module: Module, root: Module) -> bool:

@@ -78,7 +78,7 @@ def given_by_callers(program: Program, bases: Bases) -> Bases:
                 found.append((script, optimizer, base))
             continue
         calls = program.followed.found.called_with.get(function, set())
-        if not calls:
+        if not calls or function in program.followed.found.changing:
             return []
         for call, caller in () if (function, base.code) in seen else sorted(calls, key=lambda each: -each[0].lineno):
             given = argument(function, base.code, call)

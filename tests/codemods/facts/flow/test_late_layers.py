@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.facts.flow.late_layers import LATE
+from ddpify_codemods.facts.flow.late_layers import LATE, LATE_TYPE
 
 from tests.codemods.facts.flow.followed import TRAINING, followed
+from tests.codemods.plain.test_followed import plain, refusals
 
 NET = """\
 class Net(nn.Module):
@@ -78,3 +79,52 @@ def test_layers_that_no_wrapper_has(code: str) -> None:
 )
 def test_what_is_no_new_layer(code: str) -> None:
     assert LATE not in {each.reason for each in followed(f"{NET}{TRAINING}{code}\n{TRAINING}").problems}
+
+
+@pytest.mark.parametrize(
+    "call", ["double()", "half()", "bfloat16()", "to(torch.float64)", "to('cpu', dtype=torch.half)"]
+)
+def test_another_type_behind_the_wrapper(call: str) -> None:
+    change = f"def change(net):\n    net.{call}\nchange(model)\n"
+    assert LATE_TYPE in {each.reason for each in followed(f"{NET}{change}{TRAINING}").problems}
+    assert LATE_TYPE not in {each.reason for each in followed(f"{NET}{change}{AGAIN}{TRAINING}").problems}
+    assert LATE_TYPE not in {each.reason for each in followed(f"{NET}{TRAINING}{change}").problems}
+
+
+@pytest.mark.parametrize("call", ["float()", "to('cpu')", "train()"])
+def test_the_same_type_behind_the_wrapper(call: str) -> None:
+    change = f"def change(net):\n    net.{call}\nchange(model)\n"
+    assert LATE_TYPE not in {each.reason for each in followed(f"{NET}{change}{TRAINING}").problems}
+
+
+MAKES = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def change(model):
+    {change}
+
+def make(model):
+    {calls}
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+
+loader = DataLoader(TensorDataset(torch.rand(64, 4), torch.rand(64, 2)), batch_size=8, shuffle=True)
+model = nn.Sequential(nn.Linear(4, 2))
+{first}
+optimizer = make(model)
+for x, y in loader:
+    loss = nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("change", ["model.append(nn.Linear(2, 2))", "model.double()", "model[0] = nn.Linear(4, 2)"])
+def test_a_function_that_changes_what_it_makes_the_optimizer_of(change: str) -> None:
+    inside = plain(MAKES.format(change=change, calls="change(model)", first=""))
+    assert "where its optimizer is made" in refusals(inside)[0]
+    assert not refusals(plain(MAKES.format(change=change, calls="pass", first="change(model)")))
+    moved = plain(MAKES.format(change="model.to('cpu')", calls="change(model)", first=""))
+    assert not refusals(moved)
