@@ -284,6 +284,8 @@ class FlowFacts:
     may_train: of a loop, the loaders of which it is not known whether it trains with them. passed_by: the statements
     that a known condition has passed by; come_to: those that another one, or the same at another time, may lead to.
     changing: the functions in which, or in what they call, a model gets other layers, or numbers of another type.
+    over_others: the loops that run over something else than batches of a loader, in one case at least; added_in: those
+    behind which something that they add up is brought together.
     by_apex: the calls that let apex.amp change models, and what makes these. ended: the handlers of exceptions that end
     the run in their stead, where other ranks wait. late_moves: what gives models another device or type, which are
     trained again behind it. come_to_apart: the statements, and what lambdas compute, that ranks come to unequally
@@ -429,6 +431,8 @@ class FlowFacts:
     passed_by: set[ast.stmt] = field(default_factory=set)
     come_to: set[ast.stmt] = field(default_factory=set)
     changing: set[ast.AST] = field(default_factory=set)
+    over_others: set[ast.AST] = field(default_factory=set)
+    added_in: dict[ast.AST, Problem] = field(default_factory=dict)
     by_apex: dict[ast.Call, set[ast.AST]] = field(default_factory=dict)
     ended: dict[ast.ExceptHandler, Script] = field(default_factory=dict)
     late_moves: set[ast.Call] = field(default_factory=set)

@@ -205,7 +205,7 @@ def _follow(
     found.problems += [problem for each, problem in found.hidden.items() if each in of_others]
     found.problems += [problem for each, problem in found.apart.items() if each in found.joined]
     found.problems += _brought_together_twice(found)
-    found.problems += waits_apart(scripts, found)
+    found.problems += [*waits_apart(scripts, found), *_over_others(found)]
     found.problems += [next(iter(each.values())) for each in found.may_train.values() if len(each) > 1]
     found.read_same -= joined.parts().keys() - found.apart.keys() - found.apart_quietly
     problems = tuple(dict.fromkeys(found.problems))
@@ -334,7 +334,7 @@ def _whole(
     changed, before = False, dict(status)
     separated: set[Loader] = set()
     problems = [*found.problems, *_of_both(found, status), *_not_deferred(scripts, found), *_padded(found, status)]
-    problems += waits_apart(scripts, found)
+    problems += [*waits_apart(scripts, found), *_over_others(found)]
     for problem in problems:
         for loader in [each for each in status if each in problem.loaders]:
             if status[loader] in UNEVEN and loader not in separated:
@@ -413,6 +413,12 @@ def _brought_together_twice(found: FlowFacts) -> Iterator[Problem]:
         if any(each.kind != "mean" for each in found.reductions[node]):
             reason = f"`{ast.unparse(node)}` is a sum of this rank in one turn of a loop, and of all ranks in another"
             yield Problem(found.scripts[node], node, reason)
+
+
+def _over_others(found: FlowFacts) -> list[Problem]:
+    """Loops that add up numbers of this rank's batches in one case, and those of a list, which all ranks have, in
+    another."""
+    return [found.added_in[loop] for loop in found.added_in.keys() & found.over_others]
 
 
 def _together(loader: Loader, found: FlowFacts) -> set[Loader]:

@@ -65,6 +65,7 @@ from .values import (
 )
 
 _NOTHING = "a rank that has no batch would have nothing to add up"
+_OVER_OTHERS = "what it adds up in {} is that of this rank's batches in one case, and that of all in another"
 _NO_TENSOR = "{} adds up tensors, of which a rank that has no batch would have none; `.item()` of each would do"
 # Calls whose names begin so show or write what they are given, and do no more.
 _SHOW_NAMES = """
@@ -110,6 +111,8 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries, SampleCounts):
                 f"{name} is {what}, which cannot be added up over ranks that have different batches",
                 loaders,
             )
+        reason = _OVER_OTHERS.format(name)
+        self.found.added_in.setdefault(loop, Problem(owner.script, loop, reason, loaders))
         if any(entry.array for entry in entries([value])):
             self.found.arrays.add((owner.script, at, name))
             form = "arrays" if form == "list" else form

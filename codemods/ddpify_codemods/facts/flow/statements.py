@@ -292,6 +292,7 @@ class Follower(Generators):
     def mark(self, node: ast.For | ast.While, over: Value, frame: Frame) -> None:
         """Note what a loop over batches has added up."""
         if not self.loaders_in(over) and not self.by_next.loops.get(node):
+            self.found.over_others.add(node)
             return
         waiting = self.waiting()
         for owner in self.visible(frame):
