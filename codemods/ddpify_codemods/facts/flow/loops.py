@@ -15,7 +15,7 @@ from ..script import Script
 from .by_name import ByName
 from .collate_parts import COLUMNS, Keyed, Part
 from .concatenated import Concatenated, Offsets
-from .drawn_samples import draws_apart
+from .drawn_samples import Finder, draws_apart
 from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
 from .held_values import local_entries
@@ -381,7 +381,7 @@ class Loops(OneByOne, ByName, OwnRegions):
     def each_of_thing(self, thing: Thing, node: ast.expr) -> Value:
         if isinstance(thing, Loader):
             if self.status.get(thing) == "whole":
-                apart = self.drawn and draws_apart(thing, self.found.datasets.get(thing.call), self.method_of)
+                apart = bool(self.drawn) and self.draws_samples(thing)
                 self.found.drawn_evaluations |= {thing} if apart else set()
                 return Value("unknown", reason=DRAWN) if apart else SAME
             batch = self.of_layout(self.layouts.get(thing.call, "stacked"), frozenset({thing}))
@@ -431,6 +431,11 @@ class Loops(OneByOne, ByName, OwnRegions):
         if isinstance(thing, Module) and thing.contents is not None:
             return element(of(thing.contents), None)
         return SAME
+
+    def draws_samples(self, loader: Loader) -> bool:
+        """Whether ranks whose generators are not at the same place get other samples of a loader, or another order."""
+        find = Finder(self.method_of, self.named_at_top)
+        return draws_apart(loader, self.found.datasets.get(loader.call), find)
 
     def counts_samples(self, node: ast.Assign | ast.AugAssign) -> bool:
         """Whether a statement makes a number of what it was for the sample before."""

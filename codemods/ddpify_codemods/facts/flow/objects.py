@@ -294,6 +294,13 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
         """The names of a file that is imported as a module."""
         return self.frames[next(script for script, module in self.files.items() if module is file)].names
 
+    def named_at_top(self, node: ast.expr, script: Script) -> Value:
+        """What a name at the top of a file holds, or one of a file that is imported there: `utils.flipped`."""
+        if isinstance(node, ast.Name):
+            return self.module_frame(script).names.get(node.id, SAME)
+        file = self.file_in(self.named_at_top(node.value, script)) if isinstance(node, ast.Attribute) else None
+        return SAME if file is None else self.names_of(file).get(node.attr, SAME)  # type: ignore[attr-defined]
+
     def file_in(self, value: Value) -> Module | None:
         """The file that a value is, imported as a module."""
         things = [thing for thing in value.things if isinstance(thing, Module) and isinstance(thing.made, ast.Module)]

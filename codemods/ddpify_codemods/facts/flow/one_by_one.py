@@ -45,6 +45,9 @@ class OneByOne(Together):
     def each_of(self, over: Value, node: ast.expr) -> Value:
         raise NotImplementedError
 
+    def named_at_top(self, node: ast.expr, script: Script) -> Value:
+        raise NotImplementedError
+
     def came(self, node: ast.AST, loader: Loader, sites: list[Site], trains: bool, frame: Frame) -> None:
         raise NotImplementedError
 

@@ -149,3 +149,102 @@ def test_an_order_that_leaves_samples_out_is_another_on_each_rank(loader: str, a
     assert not refusals(result)
     assert ("if from_rank_0(largest > 3):" in result.code) is apart
     assert ("shuffle=True" in result.code.split("test_loader = ")[-1].split("\n")[0]) is apart
+
+
+CALLED = """\
+import functools
+import albumentations as A
+from torchvision import transforms
+def flipped(x):
+    return -x if random.random() < 0.5 else x
+def twice(x):
+    return flipped(flipped(x))
+def at_times(x, augment=False):
+    if augment:
+        x = flipped(x)
+    return 2 * x
+def unless(x, training):
+    if not training:
+        return x
+    return flipped(x)
+def seeded(x):
+    torch.manual_seed(int(x.sum()))
+    return x + torch.randn(4)
+def first(x):
+    return second(x)
+def second(x):
+    return third(x)
+def third(x):
+    return fourth(x)
+def fourth(x):
+    return fifth(x)
+def fifth(x):
+    return flipped(x)
+noisy = transforms.Compose([transforms.RandomErasing()])
+still = transforms.Compose([transforms.Normalize(0, 1)])
+class Noise:
+    def __call__(self, x):
+        return x + torch.randn(4)
+noise = Noise()
+class Changed(Data):
+    def __init__(self, base, mode="val", change=None):
+        self.base, self.mode, self.change = base, mode, change
+    def _train_transform(self, x):
+        return x + torch.randn(4)
+    def _test_changed(self, x):
+        {}
+        return x
+    def __getitem__(self, index):
+        x, y = self.base[index]
+        if self.mode == "train":
+            x = self._train_transform(x)
+        else:
+            x = self._test_changed(x)
+        return x, y
+test_loader = DataLoader(Changed(test_set{}), batch_size=8)
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "given", "apart"),
+    [
+        ("x = 2 * x", ", mode='train'", True),
+        ("x = self._train_transform(x)", "", True),
+        ("x = flipped(x)", "", True),
+        ("x = twice(x)", "", True),
+        ("x = at_times(x)", "", False),
+        ("x = unless(x, False)", "", False),
+        ("x = seeded(x)", "", False),
+        ("x = first(x); x = flipped(x)", "", True),
+        ("flipped = abs; x = flipped(x)", "", False),
+        ("x = torch.stack([*map(flipped, [x])])[0]", "", True),
+        ("x = noisy(x)", "", True),
+        ("x = still(x)", "", False),
+        ("x = noise(x)", "", True),
+        ("x = Noise()(x)", "", True),
+        ("x = transforms.RandomErasing()(x)", "", True),
+        ("x = transforms.Normalize(0, 1)(x)", "", False),
+        ("row, *_ = transforms.RandomCrop.get_params(x, (2, 2)); x = x[row:]", "", True),
+        ("x = A.HorizontalFlip()(image=x)['image']", "", True),
+        ("x = self.change(x)", ", change=flipped", True),
+        ("x = self.change(x)", ", change=functools.partial(flipped)", True),
+        ("x = self.change(x)", ", change=transforms.Lambda(flipped)", True),
+        ("x = self.change(x)", ", change=lambda x: x + torch.randn(4)", True),
+        ("x = self.change(x)", ", change=at_times", False),
+    ],
+)
+def test_what_a_method_of_a_data_set_calls(changes: str, given: str, apart: bool) -> None:
+    data = DATA.format("pass") + CALLED.format(changes, given)
+    result = plain(HEAD + data + LOOP.format(loss=CE, step="optimizer.step()") + EVALUATION)
+    assert not refusals(result)
+    assert ("if from_rank_0(largest > 3):" in result.code) is apart
+
+
+@pytest.mark.parametrize(
+    ("changes", "apart"), [("x = x.resize(4).copy()", False), ("x = x.jitter(4)", True), ("x = at_times(x)", True)]
+)
+def test_a_method_that_is_called_what_augments_samples_is(changes: str, apart: bool) -> None:
+    data = DATA.format("pass") + CALLED.format(changes, "").replace("_test_changed", "_test_transform")
+    result = plain(HEAD + data + LOOP.format(loss=CE, step="optimizer.step()") + EVALUATION)
+    assert not refusals(result)
+    assert ("if from_rank_0(largest > 3):" in result.code) is apart
