@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from ..called_modules import last_name
 from ..eager import is_move
 from ..script import Script
 from ..tree import walk
-from .calls import ends
+from .calls import is_without_gradients
 from .program import Program
 from .scopes import FUNCTIONS, bound_otherwise, parameters_of
 from .signatures import argument
@@ -18,9 +19,7 @@ _AS_IT_IS = frozenset({"staticmethod", "torch.no_grad()"})  # decorators of what
 _LOADS = frozenset({"load_state_dict", "state_dict", "to", "cuda", "cpu", "train", "eval"})
 
 
-def is_given_back(
-    program: Program, script: Script, stored: ast.expr, code: str, is_followed: bool = False
-) -> bool:
+def is_given_back(program: Program, script: Script, stored: ast.expr, code: str, is_followed: bool = False) -> bool:
     """Whether what a name or attribute is assigned is what it held before.
 
     Args: the program; the file; the target of an assignment, or the part of it, by that name; the name's code; whether
@@ -67,7 +66,21 @@ def _is_plain(function: ast.AST, call: ast.Call) -> bool:
     assert isinstance(function, FUNCTIONS)
     waits = any(isinstance(each, ast.Yield | ast.YieldFrom | ast.Await) for each in walk(function))
     own = not waits and all(ast.unparse(each) in _AS_IT_IS for each in function.decorator_list)
-    return own and isinstance(function, ast.FunctionDef) and last_name(call.func) == function.name and ends(function.body)
+    return (
+        own and isinstance(function, ast.FunctionDef) and last_name(call.func) == function.name and _ends(function.body)
+    )
+
+
+def _ends(body: Sequence[ast.stmt]) -> bool:
+    """Whether statements end with a return on every way through them that does not raise."""
+    last = body[-1] if body else None
+    if isinstance(last, ast.If):
+        return _ends(last.body) and _ends(last.orelse)
+    if isinstance(last, ast.Try):
+        return all(map(_ends, (last.orelse or last.body, *(each.body for each in last.handlers))))
+    if isinstance(last, ast.With):  # another one may suppress what is raised
+        return _ends(last.body) and all(is_without_gradients(each.context_expr) for each in last.items)
+    return isinstance(last, ast.Return | ast.Raise)
 
 
 def _is_kept(function: ast.AST, name: str, is_followed: bool) -> bool:

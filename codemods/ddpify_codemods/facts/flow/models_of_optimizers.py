@@ -243,6 +243,8 @@ def _adapts(program: Program, script: Script, statement: ast.stmt, code: str) ->
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
             changed = part.func.value if part.func.attr not in _KEEPS_PARAMETERS else None
         given = part.args if isinstance(part, ast.Call) and part in own else []
+        if isinstance(part, ast.Call) and _only_loads(program, script, part, code):
+            given = []
         if (changed is not None and f"{ast.unparse(changed)}.".startswith(f"{code}.")) or code in map(
             ast.unparse, given
         ):
@@ -250,6 +252,15 @@ def _adapts(program: Program, script: Script, statement: ast.stmt, code: str) ->
         if part in program.followed.found.freezing:
             return True
     return False
+
+
+def _only_loads(program: Program, script: Script, call: ast.Call, code: str) -> bool:
+    """Whether a call gives back the model that it is given, of the same parameters: `self.model, start =
+    load(self.model)`."""
+    statement = script.parents[call]
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    stored = [part for each in targets for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
+    return any(is_given_back(program, script, each, code) for each in stored)
 
 
 def _is_called_once(program: Program, function: ast.AST) -> bool:
