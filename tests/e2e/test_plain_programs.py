@@ -4562,3 +4562,54 @@ def test_samples_that_are_counted_one_by_one(ranks: int, tmp_path: Path) -> None
     result = convert({Path("train.py"): source}, "cpu", style="plain")[Path("train.py")]
     assert "total / sum_over_ranks(len(test_bar))" in result.code and "sampler=[i for i" in result.code
     trains_alike(source, ranks, tmp_path)
+
+
+HALVED = (
+    HEAD.partition("def train(")[0]
+    + """\
+def halve(model, optimizer):
+    model.load_state_dict({key: value / 2 for key, value in model.state_dict().items()})
+    return model, optimizer, 1
+
+
+"""
+)
+GIVEN_BACK = """\
+def one_epoch(model, optimizer, loader):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    return model
+
+
+def fit(model, optimizer, loader, epochs):
+    model, optimizer, start = halve(model, optimizer)
+    for epoch in range(start, epochs):
+        model = one_epoch(model, optimizer, loader)
+    torch.save(model.state_dict(), "model.pt")
+    print(sorted(model.state_dict()))
+    return model
+
+
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model = fit(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True), 3)
+print(model.weight.sum().item())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_functions_that_give_back_the_model(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HALVED + GIVEN_BACK, ranks, tmp_path)
+
+
+@pytest.mark.parametrize("loads", ["model.bias = None", "model.double()", "model = torch.nn.Linear(4, 3)"])
+def test_models_that_are_not_given_back_as_they_were(loads: str) -> None:
+    source = (HALVED + GIVEN_BACK).replace(
+        "    return model, optimizer, 1", f"    {loads}\n    return model, optimizer, 1"
+    )
+    (result,) = convert({Path("train.py"): source}, "cpu", style="plain").values()
+    assert any(each.severity == "refused" for each in result.findings)

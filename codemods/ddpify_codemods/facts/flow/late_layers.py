@@ -21,6 +21,7 @@ LATE_TYPE = (
     "the model gets numbers of another type here after its optimizer was made: DistributedDataParallel would leave "
     "their gradients as each rank has them"
 )
+_PARAMETERS = frozenset({"weight", "bias"})  # of layers: `model.fc.bias = None`
 _TYPES = frozenset({"double", "half", "bfloat16"})
 _TYPE_NAMES = frozenset({*_TYPES, "float64", "float16"})
 # They put layers into the networks that they are given, or other parameters into their layers.
@@ -44,17 +45,19 @@ class LateLayers(State):
     """What models get after their wrappers."""
 
     def gets_layers(self, owner: Value, given: Sequence[Value], node: ast.AST, frame: Frame) -> None:
-        """Networks get something as a part: where that is a layer, only a wrapper that is made later has it."""
+        """Networks get something as a part: where that is a layer, or None for a parameter, only a wrapper that is made
+        later knows it."""
         if self.in_forward:
             return
         modules = [each for value in entries(given) for each in value.only(Module)]
+        leaves = isinstance(node, ast.Attribute) and node.attr in _PARAMETERS and any(each.is_none for each in given)
         making = made_around(frame)
         for each in owner.only(Module):
             assert isinstance(each, Module)
             root = root_of(each)
             new = [layer for layer in modules if isinstance(layer, Module) and _learns(layer, root)]
-            if new and not making & {each, root}:
-                frozen = all(self.gradients.frozen.get(layer.made) is True for layer in new)
+            if (new or leaves) and not making & {each, root}:
+                frozen = not leaves and all(self.gradients.frozen.get(layer.made) is True for layer in new)
                 self.is_changed(root, node, frame, frozen)
 
     def changes_layers(

@@ -14,6 +14,7 @@ from ..eager import is_move
 from ..script import Script
 from ..trained_modules import Base
 from .frames import Problem
+from .given_back import is_given_back
 from .held_attributes import held_attribute, is_of_object
 from .never_taken import is_passed_by, never_taken
 from .program import Program
@@ -21,6 +22,7 @@ from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
 from .signatures import argument
 from .unpacked_models import given_for, unpacked_from
 
+UNUSED = "_"  # the name of what is not used
 UNFOLLOWED = "and it cannot be followed"
 # What the wrapper does as the model does.
 SHARED = frozenset({"train", "eval", "parameters", "zero_grad", "training", "requires_grad_"})
@@ -50,12 +52,14 @@ class Wrapped:
 @dataclass(eq=False)
 class Wrapping:
     """What is wrapped. models: in the order in which that is done. calls: what is called in training, and its code
-    afterwards. modules: uses of a wrapper that need the model.
+    afterwards. modules: uses of a wrapper that need the model. returned: names that would get the model in the place of
+    the wrapper that they hold, from a function that gives it back.
     """
 
     models: list[Wrapped] = field(default_factory=list)
     calls: dict[ast.expr, tuple[Script, str]] = field(default_factory=dict)
     modules: dict[ast.expr, Script] = field(default_factory=dict)
+    returned: dict[ast.expr, Script] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     parameters: dict[tuple[ast.AST, str], Wrapped] = field(default_factory=dict)
 
@@ -258,7 +262,9 @@ def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str
             given = isinstance(parent, ast.Assign) and (
                 parent.value in moves | parallel or sets_mode(parent.value, name)
             )
-            if not given and (unpacked is None or parent is not unpacked[1]):
+            if _is_returned(program, script, function, node):
+                result.returned[node] = script
+            elif not given and (unpacked is None or parent is not unpacked[1]):
                 result.problems.append(Problem(script, node, f"`{name}` is given another value here, in training"))
         elif (
             (isinstance(parent, ast.Attribute) and (parent.attr in SHARED or call in moves))
@@ -274,6 +280,16 @@ def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str
             continue
         else:
             result.modules[node] = script
+
+
+def _is_returned(program: Program, script: Script, function: ast.AST, node: ast.Name) -> bool:
+    """Whether a name gets what it holds from a function that is given it, where `_` may take that in its place."""
+    parts = [*ast.walk(function)]
+    is_read = any(isinstance(each, ast.Name) and each.id == UNUSED and isinstance(each.ctx, ast.Load) for each in parts)
+    is_shared = any(isinstance(each, ast.Global | ast.Nonlocal) and UNUSED in each.names for each in parts)
+    if binder_of(script, node) is not function or is_read or is_shared:
+        return False
+    return is_given_back(program, script, node, node.id, is_followed=True)
 
 
 def _file_of(program: Program, function: ast.AST) -> Script:

@@ -11,7 +11,7 @@ from ...facts.flow.frames import FlowFacts
 from ...facts.flow.program import Program
 from ...facts.flow.recomputed import reentrant
 from ...facts.flow.values import root_of
-from ...facts.flow.wrapped_names import Wrapped, Wrapping
+from ...facts.flow.wrapped_names import UNUSED, Wrapped, Wrapping
 from ...facts.flow.wrapping import wrapping
 from ...facts.moved_to_host import moves_models_to_host
 from ...facts.script import Script
@@ -124,6 +124,9 @@ def _edits(script: Script, found: Wrapping, program: Program, target: Target) ->
     for node, other in found.modules.items():
         if is_here(script, other):
             yield _unwrapped(node, program, target.words)
+    for node, other in found.returned.items():
+        if is_here(script, other):
+            yield Replace(node, UNUSED, "keep the wrapper, whose model the function gives back")
 
 
 def _unwrapped(node: ast.expr, program: Program, words: Words) -> Replace | Finding:

@@ -51,6 +51,7 @@ AGAIN = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
         "model.scale = Scale()",
         "model.head = nn.Sequential(nn.Linear(4, 4), model.head)",
         "model.scale = Unseen()",
+        "model.head.bias = None",
         FROZEN + "for p in model.parameters():\n    p.requires_grad = True",
         FROZEN + "new.requires_grad_()",
     ],

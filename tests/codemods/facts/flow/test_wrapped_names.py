@@ -42,6 +42,54 @@ def test_another_value_for_the_parameter_is_a_problem() -> None:
     assert ["given another value" in each.reason for each in found.problems] == [True]
 
 
+LOAD = """\
+def load(path, network, optimizer):
+    network.load_state_dict(torch.load(path))
+    {0}
+
+
+"""
+LOADS = "network, optimizer, start = load('a.pt', network, optimizer)"
+LOADED = "return network, optimizer, 0"
+
+
+@pytest.mark.parametrize(
+    ("loaded", "loads"),
+    [
+        (LOADED, LOADS),
+        (LOADED, f"if optimizer:\n        {LOADS}"),
+        (LOADED, f"for _ in range(2):\n        {LOADS}"),
+        ("return network", "network = load('a.pt', network, optimizer)"),
+        ("return network", "network = load(network=network, optimizer=optimizer, path='a.pt')"),
+    ],
+)
+def test_a_function_that_gives_back_the_model_leaves_its_wrapper_where_it_is(loaded: str, loads: str) -> None:
+    found = wrapped(LOAD.format(loaded) + TRAIN.format(after=loads))
+    script = found.models[0].script
+    assert not found.problems
+    assert [ast.unparse(script.statement(node)) for node in found.returned] == [loads.rpartition("    ")[2]]
+
+
+@pytest.mark.parametrize(
+    ("loaded", "loads"),
+    [
+        ("return nn.Linear(4, 3), optimizer, 0", LOADS),
+        (f"if path:\n        return nn.Linear(4, 3), optimizer, 0\n    {LOADED}", LOADS),
+        (f"if path:\n        {LOADED}", LOADS),
+        (f"network = nn.Sequential(network)\n    {LOADED}", LOADS),
+        (f"network = nn.DataParallel(network)\n    {LOADED}", LOADS),
+        (LOADED, f"_ = 1\n    {LOADS}\n    print(_)"),
+        (LOADED, f"def again(network):\n        {LOADS}\n        return network\n    again(nn.Linear(4, 3))"),
+        (LOADED, "read = load\n    network, optimizer, start = read('a.pt', network, optimizer)"),
+        (LOADED, "other = nn.Linear(4, 3)\n    network, optimizer, start = load('a.pt', other, optimizer)"),
+    ],
+)
+def test_a_name_that_may_get_another_model_is_refused(loaded: str, loads: str) -> None:
+    """The Sequential is not trained by the optimizer, and the loss is seen to be made by none that is."""
+    source = LOAD.format(loaded) + TRAIN.format(after=loads)
+    assert not wrapped(source).returned and refusals(plain(HEAD + source))
+
+
 def test_a_name_that_gets_another_model_does_not_hold_the_first_wrapper() -> None:
     again = """\
 def step(network, optimizer):
