@@ -4613,3 +4613,51 @@ def test_models_that_are_not_given_back_as_they_were(loads: str) -> None:
     )
     (result,) = convert({Path("train.py"): source}, "cpu", style="plain").values()
     assert any(each.severity == "refused" for each in result.findings)
+
+
+TWO_NAMES = """\
+from collections import Counter, defaultdict
+
+
+def add(value, kept=[0]):
+    kept.append(value)
+    return kept
+
+
+def run(loader, training=True):
+    for epoch in range(2):
+        for x, y in loader:
+            loss = F.cross_entropy(model(x), y)
+            if training:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    print(epoch)
+
+
+counts = torch.zeros(3)
+seen, hits, rest = counts.unbind(0)
+table = counts.clone().numpy()
+shown = table[:2]
+guesses = {label: Counter() for label in range(3)}
+others = defaultdict(Counter)
+run(DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True))
+test_loader = DataLoader(test_set, batch_size=7)
+run(test_loader, training=False)
+with torch.no_grad():
+    for x, y in test_loader:
+        guess = model(x).argmax(1)
+        seen += len(x)
+        hits += (guess == y).sum()
+        shown += (guess == 0).sum().item()
+        add((guess == 1).sum().item())
+        for label, one in zip(y.tolist(), guess.tolist()):
+            guesses[label][one] += 1
+            others[label][one] += 1
+print(counts.tolist(), table.tolist(), sum(add(0)), sorted(guesses[0].items()), sorted(others[1].items()))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_tensors_by_two_names_and_a_loader_of_an_evaluation(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + TWO_NAMES, ranks, tmp_path)

@@ -15,6 +15,7 @@ from .held_values import additive, local_entries, may_differ
 from .in_place import OTHER_NAME, becomes_unknown, stands_for_another
 from .masked import is_mask
 from .parameter_groups import OTHERS, is_added, is_stored
+from .shared_memory import goes_by_two_names
 from .signatures import argument
 from .subscripts import is_turn
 from .values import (
@@ -36,6 +37,7 @@ from .values import (
     Items,
     Loader,
     Module,
+    OptimizerValue,
     Value,
     are_mixed,
     cut,
@@ -105,6 +107,9 @@ class Assignments(Branches):
             elif not added.is_local:
                 added = self.counted(uneven[0])
         if into_tensor and before.things:  # no tensor: `group["lr"] *= factor`
+            key = self.value(node.target.slice, frame) if isinstance(node.target, ast.Subscript) else SAME
+            if key.is_local and not self.in_forward:  # `counter[label] += 1`
+                self.problem(frame, node, f"`{ast.unparse(node.target)}` is one of this rank's samples", key.loaders)
             self.written(added, frame, node.target, node.value)
             return
         rows = any(context.how == "rows" for context in self.contexts)
@@ -127,6 +132,7 @@ class Assignments(Branches):
             if rows and before.kind in ("batch", "rows") and not self.in_forward and self.leaves_out_samples(frame):
                 result = made_of("unknown", [added, before], reason=TAKEN)
             self.changes_given(item, before, result, frame)
+            self.changes_other(item, before, result, frame)
             self.assign(item, result, frame)
             return
         if local_entries(added):  # an array += [loss.item(), hits]
@@ -136,6 +142,8 @@ class Assignments(Branches):
         named = node.target if isinstance(node.target, ast.Name) else None
         if before.constant is None and not added.host:  # no number, which would be another one
             self.changes_given(node.target, before, result, frame)
+        if before.constant is None and (before.array or not before.host):
+            self.changes_other(node.target, before, result, frame)
         if named is not None and becomes_unknown(before, result) and stands_for_another(named, frame):
             self.problem(frame, node, OTHER_NAME.format(named.id), result.loaders)
         if rows and result.kind == "same" and not result.things and self.counts_samples(node):
@@ -201,10 +209,11 @@ class Assignments(Branches):
     def written(self, value: Value, frame: Frame, target: ast.expr, source: ast.expr | None) -> None:
         """A value goes where it is not followed any more."""
         if value.is_local or local_entries(value):
-            if source is None:
+            given = SAME if source is None else self.value(source, frame)
+            if source is None or not may_differ(given):  # `table[y][guess] += 1`, for each of this rank's samples
                 self.problem(frame, target, f"`{ast.unparse(target)}` gets a number of this rank", value.loaders)
             else:
-                self.demand(source, self.value(source, frame), frame)
+                self.demand(source, given, frame)
         elif source is not None:
             self.found.read_same.add(source)
 
@@ -232,6 +241,10 @@ class Assignments(Branches):
             self.sets_by_name(owner)
         if target.attr == "__class__" and owner.only(Module):
             self.problem(frame, target, "a model gets another class, which is not followed")
+        if target.attr in ("step", "zero_grad") and owner.only(OptimizerValue):
+            self.problem(frame, target, "what an optimizer does is replaced by something that is not followed")
+        if target.attr == "lr_lambdas":
+            self.called_by_steps([value], (SAME,))
         if target.attr == "reduction" and not owner.things:  # of one of `network.modules()`
             self.reduces_otherwise(self.modules.values())
         if target.attr == "training" and not owner.things:
@@ -281,6 +294,8 @@ class Assignments(Branches):
         if is_stored(target, owner):
             self.problem(frame, target, OTHERS)
         self.gets_layers(owner, [value], target, frame)
+        if isinstance(target.value, ast.Attribute) and target.value.attr == "lr_lambdas":
+            self.called_by_steps([value], (SAME,))
         rows = [context for context in self.contexts if context.how == "rows"]
         index = self.value(target.slice, frame)
         index = SAME if index.reason == NUMBERED and not self.place_taken(target.slice, frame).is_local else index
@@ -332,9 +347,17 @@ class Assignments(Branches):
                 kind = made_of("rows_second", [owner, value])  # `outputs[step] = out`
             joined = owner if owner.kind == kind.kind else kind if owner.zero else join(owner, kind)
             self.changes_given(target.value, owner, joined, frame)
+            self.changes_other(target.value, owner, joined, frame)
             self.assign(target.value, replace(joined, zero=False), frame)
         elif not known:
             self.written(value, frame, target, source)
+
+    def changes_other(self, target: ast.expr, before: Value, after: Value, frame: Frame) -> None:
+        """A tensor is changed that has another name, which is not seen to change: `a = counts.view(-1); a += hits`."""
+        if self.in_forward or before.is_local or not after.is_local or not isinstance(target, ast.Name):
+            return
+        if goes_by_two_names(target, target, frame):
+            self.problem(frame, target, OTHER_NAME.format(target.id), after.loaders)
 
     def changes_given(self, target: ast.expr, before: Value, after: Value, frame: Frame) -> None:
         """A function changes a tensor that it was given: its caller's is not seen to change, unless it is given what

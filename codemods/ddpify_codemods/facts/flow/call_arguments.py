@@ -104,7 +104,7 @@ class CallArguments(Methods):
         taken = [*names, *(each.arg for each in parameters.kwonlyargs)]
         for name in taken:
             if name in defaults:
-                inner.names[name] = self.value(defaults[name], outer) if not by_library else Value(is_none=None)
+                inner.names[name] = self.by_default(defaults[name], outer) if not by_library else Value(is_none=None)
             else:
                 inner.names[name] = SAME
         for name, value in zip(names, [each for each in given if each is not None], strict=False):
@@ -137,6 +137,14 @@ class CallArguments(Methods):
             inner.this = function.owner
         for name, value in inner.names.items():
             inner.names[name] = value.settled
+
+    def by_default(self, node: ast.expr, frame: Frame) -> Value:
+        """What a parameter holds that is given nothing: a list or a dict is the same one in each call."""
+        kept = self.kept_defaults.get(node)
+        value = self.value(node, frame) if kept is None else kept
+        if isinstance(node, ast.List | ast.Dict | ast.Call) and value.only(Items):
+            self.kept_defaults[node] = value
+        return value
 
 
 def _differ(values: Sequence[Value]) -> bool:

@@ -14,6 +14,7 @@ from .draws import DRAWING
 from .frames import Frame
 from .libraries import Libraries
 from .operations import of_sizes
+from .shared_memory import goes_by_two_names
 from .values import ADDITIVE, COUPLES, DRAWN, LOCAL_ROWS, OWN_SHAPE, SAME, Items, Method, Value, cut, join, made_of
 
 OTHER_NAME = "`{}` is changed in place, and goes by another name, too"
@@ -92,6 +93,8 @@ class InPlace(Libraries):
         parameters = {each.arg for each in ast.walk(given) if isinstance(each, ast.arg)} if given else set()
         named_twice = not owner.is_local and has_another_name(root, node, frame)
         named_twice |= becomes_unknown(owner, value) and stands_for_another(root, frame)
+        own = not self.in_forward and where is frame and not owner.is_local and value.is_local
+        named_twice |= own and goes_by_two_names(root, node, frame)
         if root.id in parameters or named_twice:
             self.problem(frame, node, OTHER_NAME.format(root.id), value.loaders)
         decided = not self.undecided or where is frame  # of a frame, branches are joined

@@ -23,9 +23,10 @@ from .draws import LIBRARIES, LOADERS, SEED_ALL, SEEDS
 from .extended import zipped_rows
 from .frames import Frame
 from .given_parameters import UNSEEN, to_train
-from .held_values import local_entries, local_runs
+from .held_values import local_entries, local_runs, may_differ
 from .input_gradients import gradients_of
 from .library_results import LibraryResults
+from .modes import sets_reductions
 from .modules import scored
 from .one_by_one import loops_around, shuffles
 from .one_for_each import one_for_each
@@ -39,6 +40,7 @@ from .packed import is_named, is_packed, packed, padded_again, pads_again
 from .parallel_states import ParallelStates
 from .reductions import reduction_of
 from .told import Told
+from .training import read_by
 from .truth import truth
 from .values import (
     COUPLES,
@@ -169,8 +171,12 @@ class Libraries(LibraryResults, Told, ParallelStates):
         passed = self.iteration(name, last, args, node, frame)
         if passed is not None:
             return passed
+        if name == "map" and any(map(sets_reductions, args[:1])):
+            self.reduces_otherwise(self.modules.values())
         if name == "map" and (mapped := self.mapped(node, args, frame)) is not None:
             return mapped
+        if name == "map" and args and not any(value.is_local for value in args):
+            self.maps_numbers(args, node, frame)
         modules = self.parameters_in(given)
         if modules and last in (
             "filter",
@@ -335,6 +341,14 @@ class Libraries(LibraryResults, Told, ParallelStates):
             known = {key: self.called(own, node, [value], {}, frame, False) for key, value in known.items()}
             rest = None if rest is None else self.called(own, node, [rest], {}, frame, False)
         return of(Items(shape, known, rest))
+
+    def maps_numbers(self, args: Sequence[Value], node: ast.Call, frame: Frame) -> None:
+        """Follow a function that is called for each of something, and reads numbers of this rank beside it:
+        `map(lambda group: group.update(lr=loss.item()), optimizer.param_groups)`."""
+        for thing in args[0].only(Function):
+            assert isinstance(thing, Function)
+            if any(may_differ(value) for _, value in read_by(of(thing))):
+                self.called(thing, node, [self.each_of(each, node) for each in args[1:]], {}, frame, False)
 
     def maps_samples(self, node: ast.Call, args: list[Value], frame: Frame) -> str:
         """Why torch.vmap() may not be for each sample; "" where it is."""

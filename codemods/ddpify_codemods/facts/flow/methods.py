@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeGuard
 
+from ..bars import is_read
 from ..script import KEPT, Script
 from .arithmetic import combined, on_number
 from .batch_layouts import BatchLayouts
@@ -80,6 +81,7 @@ _MODULE_SELF = frozenset(
 
 _ADDS = frozenset({"add_module", "register_module", "append", "extend", "insert"})
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
+_BAR_IS_READ = "what this bar has come to is read, which is a number of this rank"
 _MADE_THERE = "what `setdefault` puts into a dict here is not followed"
 _STEP_HOOKS = frozenset({"register_step_pre_hook", "register_step_post_hook"})
 
@@ -125,6 +127,7 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
         self, method: Method, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, alone: bool
     ) -> Value:
         owner, name = method.owner, method.name
+        self.counts_batches(name, node, frame)
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
         self.steps(owner, name, node, frame)
@@ -256,6 +259,14 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
             own = owner.reason == OWN_SHAPE or (name in _SIZED and self.is_of_own_size(node))
             return replace(SAME, reason=OWN_SHAPE) if own else SAME
         return of(Module(node, "", networks=True)) if not alone and not owner.zero and not self.registers else SAME
+
+    def counts_batches(self, name: str, node: ast.Call, frame: Frame) -> None:
+        """A bar counts the batches of a part of an evaluation, `bar.update()`, and what it has come to is read."""
+        bar = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if name != "update" or bar is None or self.in_forward or not is_read(frame.script, {ast.unparse(bar)}):
+            return
+        for context in filter(self.uneven, self.contexts):
+            self.problem(frame, node, _BAR_IS_READ, context.loaders)
 
     def sets_part(self, node: ast.AST, frame: Frame) -> None:
         """Something of which nothing is known is set to training or evaluation, as a part of a network may be that a

@@ -70,6 +70,13 @@ from .values import (
 )
 
 _GRADIENT_OF_ALL = "the gradient of a tensor that is no parameter is that of this rank's samples"
+# They take a function, which torch calls from then on.
+_HOOKS = frozenset(
+    {"register_hook", "register_backward_hook", "register_full_backward_hook", "register_full_backward_pre_hook"}
+    | {"register_post_accumulate_grad_hook", "register_forward_hook", "register_forward_pre_hook"}
+    | {"register_step_pre_hook", "register_step_post_hook"}
+)
+_REGISTERED = "which function `{}` registers where it is not called by this name, as a decorator, is not followed"
 
 
 class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
@@ -78,6 +85,8 @@ class Objects(Loops, OwnContainers, OwnLoaders, ParallelStates):
     def attribute_of(self, owner: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         found: Value | None = None
         self.asks_for_parallel(name, owner, node, frame)
+        if name in _HOOKS and not called_here(node, frame) and not owner.only(Instance):
+            self.problem(frame, node, _REGISTERED.format(name))
         unseen = (isinstance(thing, Module) and thing.cls is None for thing in owner.things)
         if owner.things and owner.is_local and all(unseen):
             owner = replace(owner, things=frozenset())  # one model gives back a tensor, another what is not known

@@ -147,6 +147,7 @@ class State:
         self.own_modules: dict[tuple[ast.AST, ast.ClassDef, frozenset[Thing]], Module] = {}
         self.settings: dict[ast.AST, Instance] = {}
         self.named_tuples: dict[ast.Call, Class] = {}
+        self.kept_defaults: dict[ast.expr, Value] = {}  # lists and dicts, the same ones in each call
         self.commands: dict[str, Value] = {}  # functions that argparse chooses by the command that is given
         self.layers_given: dict[tuple[ast.expr, Frame], list[Module]] = {}  # by `model.modules()`
         self.attributes: dict[ast.Attribute, tuple[Value, bool, Frame]] = {}  # and whether a network's of the program

@@ -160,7 +160,7 @@ class Training(Expressions, LateMoves):
                     self.problem(frame, part, _WITH_PARAMETERS)
                 else:
                     self.demand(part, value, frame)
-        for name, value in (each for function in given for each in _read_by(function)):
+        for name, value in (each for function in given for each in read_by(function)):
             if value.is_local:
                 reason = f"what is called in each step reads `{name}`, of which each rank has another one"
                 self.problem(frame, node, reason, value.loaders)
@@ -182,11 +182,16 @@ class Training(Expressions, LateMoves):
 
         Args: where; what is given there; what they are called with; the frame.
         """
-        kept = [thing for value in entries(given) for thing in value.things if isinstance(thing, Function | Bound)]
-        kept += [thing for value in entries(given) for thing in value.only(Instance)]  # type: ignore[misc]
-        self.in_steps |= {thing: tuple(args) for thing in kept}
+        kept = self.called_by_steps(given, args)
         for thing in () if args else kept:  # a scheduler asks for the first learning rate at once
             self.call_in_step(thing, (SAME,), {}, node, frame)
+
+    def called_by_steps(self, given: Iterable[Value], args: Sequence[Value]) -> list[Thing]:
+        """Note the functions among values, also in lists: each step calls them from now on."""
+        things = [thing for value in entries(given) for thing in value.things]
+        kept = [thing for thing in things if isinstance(thing, Function | Bound | Instance)]
+        self.in_steps |= {thing: tuple(args) for thing in kept}
+        return [*kept]
 
     def calls_in_step(self, owner: Value, node: ast.Call, frame: Frame) -> None:
         """A step of an optimizer, or of what sets its learning rate: it calls what these were given, and the `get_lr()`
@@ -412,7 +417,7 @@ def leaves_outputs(script: Script, call: ast.Call, result: Value) -> bool:
     return len(names) < len(target.elts) or any(name.startswith("_") or name not in read for name in names)
 
 
-def _read_by(value: Value) -> Iterator[tuple[str, Value]]:
+def read_by(value: Value) -> Iterator[tuple[str, Value]]:
     """What functions read by a name that is not their own: `lambda epoch: 1 / (n + epoch)`."""
     for thing in value.things:
         if not isinstance(thing, Function) or not isinstance(thing.closure, Frame):

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
 from ...facts.asking_commands import only_asks
+from ...facts.bars import is_read
 from ...facts.called_modules import last_name
 from ...facts.effects import (
     FOLDERS,
@@ -465,9 +466,7 @@ def _counts(script: Script, call: ast.Call) -> bool:
     named = parent.targets if isinstance(parent, ast.Assign) else []
     if isinstance(parent, ast.withitem) and parent.optional_vars is not None:
         named = [parent.optional_vars]
-    bars = set(map(ast.unparse, named))
-    read = (each for each in script.find(ast.Attribute) if each.attr in ("n", "format_dict"))
-    return any(isinstance(each.ctx, ast.Load) and ast.unparse(each.value) in bars for each in read)
+    return is_read(script, set(map(ast.unparse, named)))
 
 
 def _of_failure(script: Script, call: ast.Call) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from ...facts.drawing_samplers import drawing_sampler
 from ...facts.earlier_samples import by_earlier_samples
 from ...facts.flow.frames import Pass
+from ...facts.flow.given_loaders import may_be_other
 from ...facts.flow.options import in_other_order, options, shared_order, shown_of
 from ...facts.flow.own_sizes import batch_sizes
 from ...facts.flow.program import Program, shuffle_distinguishes, told_by_key
@@ -367,10 +368,11 @@ def _number(script: Script, loop: ast.For | ast.While | None) -> str:
 
 
 def _is_bound_within(loop: ast.AST | None, code: str) -> bool:
-    """Whether a loop over epochs binds the object that has a loader: at its begin there may be none, or another."""
-    owner, dot, _ = code.partition(".")
+    """Whether a loop over epochs binds a loader's name, or the object that has it: at its begin there may be none, or
+    another."""
+    owner = code.partition(".")[0]
     stored = (each for each in ast.walk(loop or ast.Module([], [])) if isinstance(each, ast.Name))
-    return bool(dot) and any(each.id == owner and not isinstance(each.ctx, ast.Load) for each in stored)
+    return any(each.id == owner and not isinstance(each.ctx, ast.Load) for each in stored)
 
 
 def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Finding]:
@@ -390,7 +392,11 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
         if is_here(script, each.there):
             assert each.epochs is not None
             code = f"{each.loader_there}.sampler.set_epoch({number})"
-            yield _set_epoch(each.epochs.body[0], code, words)
+            if may_be_other(program_of(script), each):
+                asked = f'isinstance(getattr({each.loader_there}, "sampler", None), DistributedSampler)'
+                yield Insert(each.epochs.body[0], f"if {asked}:\n    {code}", _OTHER_ORDER, modules=SAMPLER)
+            else:
+                yield _set_epoch(each.epochs.body[0], code, words)
     elif is_here(script, each.script):
         if not each.loader_here or not isinstance(each.loop, ast.stmt):
             line = getattr(each.loop, "lineno", call.lineno)
