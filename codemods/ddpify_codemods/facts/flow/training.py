@@ -189,9 +189,9 @@ class Training(Expressions, LateMoves):
     def called_by_steps(self, given: Iterable[Value], args: Sequence[Value]) -> list[Thing]:
         """Note the functions among values, also in lists: each step calls them from now on."""
         things = [thing for value in entries(given) for thing in value.things]
-        kept = [thing for thing in things if isinstance(thing, Function | Bound | Instance)]
+        kept: list[Thing] = [thing for thing in things if isinstance(thing, Function | Bound | Instance)]
         self.in_steps |= {thing: tuple(args) for thing in kept}
-        return [*kept]
+        return kept
 
     def calls_in_step(self, owner: Value, node: ast.Call, frame: Frame) -> None:
         """A step of an optimizer, or of what sets its learning rate: it calls what these were given, and the `get_lr()`
