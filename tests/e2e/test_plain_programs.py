@@ -4145,6 +4145,60 @@ def test_what_is_prepared_where_it_is_not_there(look: str, ranks: int, tmp_path:
     trains_alike(HEAD + PREPARED.replace("LOOK", look), ranks, tmp_path)
 
 
+NUMBERED = """\
+import os
+import time
+from pathlib import Path
+
+
+def increment_path(path):
+    path = Path(path)
+    if path.exists():
+        for n in range(2, 99):
+            p = f"{path}{n}"
+            if not os.path.exists(p):
+                break
+        path = Path(p)
+    return path
+
+
+def free():
+    n = 0
+    while True:
+        folder = Path(f"runs/v_{n}")
+        if folder.exists():
+            n += 1
+            continue
+        folder.mkdir(parents=True)
+        (folder / "log.txt").write_text("new")
+        return folder
+
+
+def numbered(root):
+    os.makedirs(root, exist_ok=True)
+    numbers = [int(each.split("_")[1]) for each in os.listdir(root) if each.startswith("v_")]
+    folder = os.path.join(root, f"v_{max(numbers, default=0) + 1}")
+    os.mkdir(folder)
+    return folder
+
+
+time.sleep(2 * int(os.environ.get("RANK", "0")))  # the slower rank looks when the faster one has made the folder
+folder = NAME
+folder.mkdir(parents=True, exist_ok=True)
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+train(model, optimizer, loader)
+torch.save(model.state_dict(), folder / "last.pt")
+print(folder, sorted(map(str, Path(".").glob("run*/v_*"))))
+"""
+NAMES = ['increment_path("run")', 'Path(numbered("runs"))', "free()"]
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_that_is_numbered_where_it_is_there(name: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + NUMBERED.replace("NAME", name), ranks, tmp_path)
+
+
 CHOSEN = """\
 class Loss(torch.nn.Module):
     def forward(self, out, y, weight):

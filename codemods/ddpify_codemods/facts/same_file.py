@@ -56,7 +56,7 @@ def may_be_read_by(script: Script, write: ast.Call, other: Script, read: ast.Cal
     Args:
         script, write: a call that writes, and its file. other, read: a call that reads, and its file.
     """
-    paths = [_path(script, write), _path(other, read)]
+    paths = [path_of(script, write), path_of(other, read)]
     if all(paths) and ast.dump(paths[0]) == ast.dump(paths[1]):  # type: ignore[arg-type]
         return True
     written, expected = _kind(script, write, _WRITERS), _kind(other, read, _READERS)
@@ -96,7 +96,7 @@ def _opens_text(script: Script, call: ast.Call) -> bool:
     return mode is not None and "b" not in mode
 
 
-def _path(script: Script, call: ast.Call) -> ast.expr | None:
+def path_of(script: Script, call: ast.Call) -> ast.expr | None:
     """What names the file that a call reads or writes; None where that is not seen."""
     name, full = last_name(call.func), script.qualified(call.func)
     if name in _OF_FOLDERS or (name in _ONTO and len(call.args) < 2):

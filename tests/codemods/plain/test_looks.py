@@ -39,6 +39,59 @@ def test_which_folder_is_free_is_what_rank_0_finds(names: str, asked: str) -> No
     assert asked in _code(NUMBERED.format(names))
 
 
+ENDLESS = 'n = 0\nwhile True:\n    run = f"run{n}"\n'
+FREE = "if not os.path.exists(run):\n        os.makedirs(run)\n        break\n    n += 1"
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        FREE,
+        "if os.path.exists(run):\n        n += 1\n    else:\n        os.makedirs(run)\n        break",
+        "if os.path.exists(run):\n        n += 1\n        continue\n    os.makedirs(run)\n    break",
+        'if os.path.exists("stop"):\n        raise ValueError(run)\n    ' + FREE,
+        'if os.path.isdir("runs"):\n        if not os.path.exists(run):\n            break\n    n += 1',
+    ],
+)
+def test_an_endless_loop_ends_by_what_rank_0_finds(turn: str) -> None:
+    code = _code(f"{ENDLESS}    {turn}\nos.makedirs(run, exist_ok=True)")
+    assert code.count("from_rank_0(os.path.") == turn.count("os.path.")
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        "if n > random.random():\n        break\n    " + FREE,
+        "if not os.path.exists(run) or n > random.random():\n        break\n    n += 1",
+        "if n > 3:\n        if not os.path.exists(run):\n            break\n    n += 1",
+        'for each in "ab":\n        if n > 2:\n            break\n    ' + FREE,
+        "try:\n        os.mkdir(run + 'a')\n    except OSError:\n        pass\n    " + FREE,
+        "if n > 9:\n        exit(1)\n    " + FREE,
+        "assert n < random.random()\n    " + FREE,
+        "if not os.path.exists(run) and os.path.exists(run + 'a'):\n        break\n    n += 1",
+    ],
+)
+def test_an_endless_loop_that_ends_otherwise_is_each_ranks_own(turn: str) -> None:
+    """Ranks would not look equally often, and wait for each other in vain."""
+    assert "from_rank_0(os.path" not in _code(f"import random\n{ENDLESS}    {turn}\nos.makedirs(run, exist_ok=True)")
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        'if os.path.exists("data"):',
+        "for each in os.listdir('.'):",
+        "def free():",
+        "import contextlib\nwith contextlib.suppress(OSError):",
+    ],
+)
+def test_not_all_ranks_come_to_an_endless_loop(around: str) -> None:
+    before, _, last = around.rpartition("\n")
+    loop = f"{ENDLESS}    {FREE}".replace("\n", "\n    ")
+    code = _code(f"run = ''\n{before}\n{last}\n    {loop}\nos.makedirs('runs')")
+    assert "from_rank_0(os.path.exists(run))" not in code
+
+
 @pytest.mark.parametrize(
     "before",
     [

@@ -11,6 +11,7 @@ from ...facts.called_modules import last_name
 from ...facts.effects import effects, makes_folder, sample_code
 from ...facts.header import is_in_group
 from ...facts.script import KEPT, Script
+from .all_come import all_come
 from .clocks import comes_apart
 from .words import program_of
 
@@ -22,6 +23,9 @@ _OF_LISTS |= {"endswith", "startswith", "split", "sub", "search", "group", *LIST
 _GIVE_LISTS = frozenset({"os.listdir", "glob.glob"})
 _WALKS = frozenset({"walk", "scandir", "iglob", "rglob", "next", "iter"})
 _COUNTS = ("range(", "itertools.count(", "count(")
+_EXITS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+# What a loop `while True` that is to turn alike on all ranks has none of: it may leave there, or look elsewhere.
+_APART = (ast.For, ast.While, ast.Try, ast.Assert, ast.FunctionDef, ast.Lambda, ast.Yield, ast.YieldFrom)
 _STEPS = 3  # from what is counted to the name of a folder
 
 
@@ -71,15 +75,19 @@ def _epochs(script: Script) -> set[ast.AST]:
     return {each.epochs for each in program_of(script).followed.found.passes if each.epochs is not None}
 
 
-def naming_looks(script: Script) -> Iterator[ast.Call]:
+def naming_looks(script: Script, endless: bool = True) -> Iterator[ast.Call]:
     """The calls that look which folder is free, `while os.path.exists(f"run{n}")`, or count those that are there.
 
     A rank that is slower would find the folder that a faster one has made, and give the run another name.
+
+    Args:
+        endless: whether those in loops `while True`, too.
     """
     of_samples = sample_code(script)
     folders = [call for call in script.find(ast.Call) if makes_folder(script, call)]
     if not any(makes_folder(each, call) for each in program_of(script).scripts for call in each.find(ast.Call)):
         return
+    ending = _ending(script) if endless else set[ast.AST]()
     for call in script.find(ast.Call):
         sendable = LOOKS | LISTS - {"scandir"}  # which gives entries that cannot be pickled
         if last_name(call.func) not in sendable or call in of_samples or not is_in_group(script, call):
@@ -92,12 +100,40 @@ def naming_looks(script: Script) -> Iterator[ast.Call]:
             outside = script.ancestors(branch) if branch is not None else ()
             tries = leaves and any(isinstance(each, ast.For | ast.While) for each in outside)
             known = named & _names(call)
-            looks = isinstance(branch, ast.While) or tries or bool(known & _set_in(branch))
+            looks = isinstance(branch, ast.While) or tries or branch in ending or bool(known & _set_in(branch))
             looks = looks or (bool(known) and isinstance(branch, ast.If) and _stops(branch))
         else:
             looks = last_name(call.func) in LISTS and isinstance(branch, ast.Assign) and bool(named & _set_in(branch))
-        if looks and branch is not None and is_met_by_all(script, branch):
+        if branch is not None and looks and (branch in ending or is_met_by_all(script, branch)):
             yield call
+
+
+def _ending(script: Script) -> set[ast.AST]:
+    """The branches `if LOOK` of loops `while True` that nothing else ends: as each look is sent, all ranks turn
+    alike."""
+    found, program = set[ast.AST](), program_of(script)
+    for loop in script.find(ast.While):
+        parts = [part for each in loop.body for part in ast.walk(each)]
+        exits = [each for each in parts if isinstance(each, _EXITS) or (_is_call(each) and _ends(each))]
+        inside = {*parts} - {each for each in parts if isinstance(each, ast.Expr)}  # statements `sys.exit()`
+        around = {each for part in exits for each in script.ancestors(part) if each in inside}
+        branches = {each for each in around if isinstance(each, ast.If) and _is_look(each.test)}
+        endless = isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+        simple = around == branches and not any(isinstance(each, _APART) for each in parts)
+        if endless and branches and simple and all_come(program, script, loop):
+            found |= branches
+    return found
+
+
+def _ends(call: ast.Call) -> bool:
+    """Whether a call ends the program."""
+    return last_name(call.func) in {"exit", "quit", "_exit", "abort"}
+
+
+def _is_look(test: ast.expr) -> bool:
+    """Whether a condition is a look, or that it has failed."""
+    asked = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    return isinstance(asked, ast.Call) and last_name(asked.func) in LOOKS and len(_looks_in(asked, LOOKS | LISTS)) == 1
 
 
 def as_list(script: Script, call: ast.Call) -> str:

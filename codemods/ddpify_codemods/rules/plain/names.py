@@ -23,6 +23,7 @@ from .disabled_runs import disabled_runs
 from .logged import answers
 from .looked_first import chosen_looks
 from .looks import LOOKS, as_list, decisive_looks, listing_looks, naming_looks
+from .numbered_folders import numbering_calls, of_numbering
 from .numbers import reduces
 from .rank_0_alone import is_for_rank_0
 from .rank_0_seeds import rank_0_seeds
@@ -43,6 +44,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     written = {call for call in effects(script) if not makes_folder(script, call)}
     program = program_of(script)
     scripts = program.scripts
+    numbering = of_numbering(program)
     made: list[ast.Call] = []
     for item in unique_names.check(script, target):
         if not isinstance(item, Replace):
@@ -62,7 +64,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for other in scripts:
         for name in _made_early(other, target, program):
             for use in (use for there, use in _uses(scripts, name) if there.path == script.path):
-                if not any(each in written for each in script.ancestors(use)):
+                if use not in numbering and not any(each in written for each in script.ancestors(use)):
                     yield Replace(use, "from_rank_0({})", "take rank 0's name on every rank", modules=words.imports)
                     sent = True
     for answer in answers(script):
@@ -111,7 +113,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     looks |= {call: as_list(script, call) for call in naming_looks(script)}
     looks |= dict((*listing_looks(script), *chosen_looks(script)))
     for look, listed in looks.items():
+        if look in numbering:
+            continue  # rank 0 alone looks there
         yield Replace(look, f"from_rank_0({listed})", "decide as rank 0 does", modules=words.imports)
+        sent = True
+    for call in numbering_calls(script):
+        code = f"from_rank_0({{}} if {words.is_rank_0} else None)"
+        yield Replace(call, code, "let rank 0 number the folder", modules=words.imports)
         sent = True
     if sent:
         at, where = functions_place(script)
@@ -195,7 +203,9 @@ A folder named after the time or a random number is another one in every process
 it to the others. What only rank 0 writes needs no such name elsewhere. So for a temporary directory, which stays until
 all are done with it (I10), what a logger of rank 0 answers, and for
 whether a file is there that is written otherwise: a slower rank would find it, and pass by the barrier behind it.
-So for which folder is free for a run. By rank 0's clock all leave a loop, or save (E8).
+So for which folder is free for a run; a function that only looks at the disk and gives back its name,
+`increment_path("runs/exp")`, is called by rank 0 alone; of a loop `while True:` that only looks end, each is
+sent. By rank 0's clock all leave a loop, or save (E8).
 What is decided by a number that each rank draws for itself, `if random.random() < 0.5:` where ranks draw noise by that
 generator, or by an evaluation that draws (dropout without `model.eval()`, samples that a data set draws), is decided by
 rank 0's: `scheduler.step(from_rank_0(value))` (E4, E5). So is a flag that a `try` sets around a call that rank 0 alone
