@@ -51,8 +51,9 @@ def test_counters_in_a_dict_keep_an_evaluation_whole() -> None:
     for made in ("defaultdict(Counter)", "{0: Counter(), 1: Counter(), 2: Counter()}"):
         loop = f"table = {made}\nfor x, y in test_loader:\n    for t, p in zip(y.tolist(), model(x).tolist()):\n"
         source = HEAD + "from collections import Counter, defaultdict\n" + TRAINING + loop
-        result = plain(source + "        table[t][max(p)] += 1\nprint(table)\n")
-        assert any("every rank evaluates all of it" in each for each in notes(result)) and not refusals(result)
+        for key in ("max(p)", "'n'"):
+            result = plain(source + f"        table[t][{key}] += 1\nprint(table)\n")
+            assert any("every rank evaluates all of it" in each for each in notes(result)) and not refusals(result)
 
 
 def test_a_bar_that_counts_the_batches_of_an_evaluation() -> None:

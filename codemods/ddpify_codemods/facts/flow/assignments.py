@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ..bindings import arguments, names_in
@@ -107,9 +108,11 @@ class Assignments(Branches):
             elif not added.is_local:
                 added = self.counted(uneven[0])
         if into_tensor and before.things:  # no tensor: `group["lr"] *= factor`
-            key = self.value(node.target.slice, frame) if isinstance(node.target, ast.Subscript) else SAME
-            if key.is_local and not self.in_forward:  # `counter[label] += 1`
-                self.problem(frame, node, f"`{ast.unparse(node.target)}` is one of this rank's samples", key.loaders)
+            keys = [self.value(each, frame) for each in _keys(node.target)]
+            own = [each for each in keys if each.is_local and not self.in_forward]
+            if own:  # `counter[label] += 1`
+                reason = f"`{ast.unparse(node.target)}` is one of this rank's samples"
+                self.problem(frame, node, reason, own[0].loaders)
             self.written(added, frame, node.target, node.value)
             return
         rows = any(context.how == "rows" for context in self.contexts)
@@ -407,6 +410,13 @@ def _fills(owner: Value, mask: Value, value: Value) -> bool:
     """Whether parts of samples become a number that is alike on all ranks, where a tensor as long says so."""
     plain = all(each.kind in ("batch", "rows") and not each.only(Items) for each in (owner, mask))
     return plain and value.kind == "same" and not value.things
+
+
+def _keys(target: ast.expr) -> Iterator[ast.expr]:
+    """The keys by which a target is found, the last first: `counts[label]["hits"]`."""
+    while isinstance(target, ast.Subscript):
+        yield target.slice
+        target = target.value
 
 
 def _chooses(index: Value, owner: Value) -> bool:
