@@ -109,10 +109,10 @@ class Assignments(Branches):
                 added = self.counted(uneven[0])
         if into_tensor and before.things:  # no tensor: `group["lr"] *= factor`
             keys = [self.value(each, frame) for each in _keys(node.target)]
-            own = [each for each in keys if each.is_local and not self.in_forward]
-            if own:  # `counter[label] += 1`
+            chosen = next((each for each in keys if each.is_local), None)
+            if chosen is not None and not self.in_forward:  # `counter[label] += 1`
                 reason = f"`{ast.unparse(node.target)}` is one of this rank's samples"
-                self.problem(frame, node, reason, own[0].loaders)
+                self.problem(frame, node, reason, chosen.loaders)
             self.written(added, frame, node.target, node.value)
             return
         rows = any(context.how == "rows" for context in self.contexts)

@@ -103,12 +103,6 @@ def follow_call(program: Program, result: Wrapping, script: Script, node: ast.ex
     reason = (
         f"`{ast.unparse(node)}` is called in training, {UNFOLLOWED} to `{model.model}`, whose parameters are trained"
     )
-    if any(model.script.scope(at) in program.followed.found.changing for at in model.at):
-        reason = (
-            f"`{model.model}` gets other layers, or another type, where its optimizer is made, and is trained elsewhere"
-        )
-        result.problems.append(Problem(model.script, model.at[0], reason))
-        return
     result.problems.append(Problem(script, node, reason))
 
 

@@ -57,10 +57,22 @@ def wrapping(program: Program) -> Wrapping:
             again = _wrapped(program, others)
             if not again.problems:
                 return again
+        result.problems = _changed_there(program, result) or result.problems
     found = program.followed.found
     may_be_listed = not program.fully_sharded and not found.frozen_at_times and not found.late_freezes
     listed = listed_models(program, SHARED) if result.problems and may_be_listed else None
     return result if listed is None else _of_list(program, listed)
+
+
+def _changed_there(program: Program, result: Wrapping) -> list[Problem]:
+    """Models that a function changes before it makes their optimizers, which their callers train."""
+    reason = "`{}` gets other layers, or another type, where its optimizer is made, and is trained elsewhere"
+    places = [(each, at) for each in result.models for at in each.at]
+    return [
+        Problem(each.script, at, reason.format(each.model))
+        for each, at in places
+        if isinstance(each.script.scope(at), FUNCTIONS) and each.script.scope(at) in program.followed.found.changing
+    ]
 
 
 def _otherwise(program: Program, bases: Bases) -> Iterator[Bases]:

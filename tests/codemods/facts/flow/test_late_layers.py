@@ -129,3 +129,36 @@ def test_a_function_that_changes_what_it_makes_the_optimizer_of(change: str) -> 
     assert not refusals(plain(MAKES.format(change=change, calls="pass", first="change(model)")))
     moved = plain(MAKES.format(change="model.to('cpu')", calls="change(model)", first=""))
     assert not refusals(moved)
+
+
+LEARNER = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+class Learner:
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer = model, optimizer
+
+    def fit(self, loader):
+        for x, y in loader:
+            loss = nn.functional.mse_loss(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+def main():
+    loader = DataLoader(TensorDataset(torch.rand(64, 4), torch.rand(64, 2)), batch_size=8, shuffle=True)
+    model = nn.Sequential(nn.Linear(4, 2))
+    model.append(nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    Learner(model, optimizer).fit(loader)
+
+main()
+"""
+
+
+def test_a_function_that_changes_a_model_before_an_object_gets_it() -> None:
+    result = plain(LEARNER)
+    assert not refusals(result)
+    assert "self.ddp_model = DistributedDataParallel(self.model)" in result.code
