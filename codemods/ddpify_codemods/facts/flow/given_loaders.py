@@ -18,7 +18,8 @@ def may_be_other(program: Program, way: Pass) -> bool:
     found, is_seen = followed.found, True
     others = way.loop in found.over_others
     others |= any(followed.status.get(each) != "training" for each in found.loops.get(way.loop, ()))
-    if "." in name and way.loader_here == name:  # `self.loader` of several objects
+    parts = name.split(".")
+    if len(parts) > 1 and all(map(str.isidentifier, parts)) and way.loader_here == name:  # `self.loader` of several
         return others
     function = way.there.scope(way.epochs) if way.epochs is not None else None
     if not isinstance(function, ast.FunctionDef) or name not in arguments(function):

@@ -4,12 +4,12 @@ parameters as each rank has them."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..called_modules import last_name
 from .beginnings import made_around
 from .conditional_layers import has_no_parameters
-from .frames import Frame, Problem
+from .frames import Frame
 from .state import State
 from .values import Class, Module, Value, entries, root_of
 
@@ -17,10 +17,7 @@ LATE = (
     "the model gets other layers here after its optimizer was made, and none is made before it trains on: "
     "DistributedDataParallel would leave their gradients as each rank has them"
 )
-LATE_TYPE = (
-    "the model gets numbers of another type here after its optimizer was made: DistributedDataParallel would leave "
-    "their gradients as each rank has them"
-)
+_PARAMETERS = frozenset({"weight", "bias"})  # of layers: `model.fc.bias = None`
 _PARAMETERS = frozenset({"weight", "bias"})  # of layers: `model.fc.bias = None`
 _TYPES = frozenset({"double", "half", "bfloat16"})
 _TYPE_NAMES = frozenset({*_TYPES, "float64", "float16"})
@@ -58,7 +55,7 @@ class LateLayers(State):
             new = [layer for layer in modules if isinstance(layer, Module) and _learns(layer, root)]
             if (new or leaves) and not making & {each, root}:
                 frozen = not leaves and all(self.gradients.frozen.get(layer.made) is True for layer in new)
-                self.is_changed(root, node, frame, frozen)
+                self.is_changed(root.made, LATE, node, frame, frozen)
 
     def changes_layers(
         self, name: str, given: Sequence[Value], words: Mapping[str, Value], node: ast.AST, frame: Frame
@@ -68,37 +65,12 @@ class LateLayers(State):
         if (in_place or name.startswith(_CHANGE)) and not self.in_forward:
             for each in (each for value in given[:1] for each in value.only(Module)):
                 assert isinstance(each, Module)
-                self.is_changed(root_of(each), node, frame)
-
-    def changes_type(self, module: Module, name: str, node: ast.Call, frame: Frame) -> None:
-        """A method of a network is called, which may give its parameters another type: `model.double()`."""
-        named = (
-            {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
-            if name in ("to", "type")
-            else set()
-        )
-        if (name in _TYPES or named & _TYPE_NAMES) and not self.in_forward:
-            self.is_changed(root_of(module), node, frame, reason=LATE_TYPE)
-
-    def is_changed(self, root: Module, node: ast.AST, frame: Frame, frozen: bool = False, reason: str = LATE) -> None:
-        """A network is another one than that which an optimizer was made for; frozen: by layers without gradients."""
-        if not frozen:
-            self.found.changing.update(_functions_around(frame))
-        if root.made in self.optimizers_of:
-            late = self.late_frozen if frozen else self.late_layers
-            undecided = min(self.undecided, late.get(root.made, (self.undecided,))[0])
-            late[root.made] = undecided, Problem(frame.script, node, reason)
+                self.is_changed(root_of(each).made, LATE, node, frame)
 
     def trains_late_layers(self, model: ast.AST) -> None:
         """A model is trained with what layers it has."""
         if model in self.late_layers:
             self.found.problems.append(self.late_layers[model][1])
-
-
-def _functions_around(frame: Frame | None) -> Iterator[ast.AST]:
-    while frame is not None:
-        yield frame.node
-        frame = frame.caller
 
 
 def _learns(module: Module, root: Module) -> bool:

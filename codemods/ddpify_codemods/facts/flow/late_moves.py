@@ -17,6 +17,10 @@ from .gradients import Forms
 from .state import State
 from .values import Module, Value, root_of
 
+LATE_TYPE = (
+    "the model gets numbers of another type here after its optimizer was made: DistributedDataParallel would leave "
+    "their gradients as each rank has them"
+)
 _HOST, _DEVICE = "the CPU", "a device"
 _FIRST = "float32"  # what the numbers of a model are at first
 _TYPES = {"float": _FIRST, "half": "float16", "double": "float64"}
@@ -45,12 +49,24 @@ class LateMoves(State):
             root = root_of(module)
             known = self.forms.setdefault(root.made, Forms())
             if root.made not in self.trained_before:
+                if type_ and (known.types or {_FIRST}) != {type_}:
+                    self._changes_type(root, node, frame)
                 known.places |= written if place else set()
                 known.types |= {type_} - {""} | (set() if module is root else {_FIRST})
                 continue
             to_host = place == _HOST and not (written and written <= known.places)
             if to_host or (type_ and (known.types or {_FIRST}) != {type_}):
                 self.gradients = self.gradients.moves(root.made, node)
+
+    def _changes_type(self, root: Module, node: ast.Call, frame: Frame) -> None:
+        """A network gets numbers of another type before it is trained: where that is in another function than its
+        optimizer is made in, and none that keeps it in an object, its wrapper is not made behind it."""
+        scope, calls = frame.script.scope(node), self.optimizers_of.get(root.made, ())
+        if getattr(scope, "name", "") == "__init__" or any(
+            self.found.optimizer_calls[each].scope(each) is scope for each in calls
+        ):
+            return
+        self.is_changed(root.made, LATE_TYPE, node, frame)
 
     def trains_moved(self, model: ast.AST) -> None:
         """A backward pass goes through a model, with what its wrapper knew of it before it was moved."""

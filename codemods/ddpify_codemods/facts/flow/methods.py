@@ -353,7 +353,6 @@ class Methods(InPlace, ChosenLists, Records, BatchLayouts):
         if isinstance(thing, Module):
             if name in _ADDS:
                 self.gets_layers(of(thing), args, node, frame)
-            self.changes_type(thing, name, node, frame)
             if name in ("add_module", "register_module") and thing.cls is not None and len(node.args) == 2:
                 self.of_container(thing, name, args[1:])
                 return self.sets_attribute(node, [owner, *args], frame)

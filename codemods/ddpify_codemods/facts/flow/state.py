@@ -333,6 +333,17 @@ class State:
             self.found.ended[suppressed.ended_by] = suppressed.frame.script
             self.ended += 1
 
+    def is_changed(self, model: ast.AST, reason: str, node: ast.AST, frame: Frame, frozen: bool = False) -> None:
+        """A network is another one than that which an optimizer was made for; frozen: by layers without gradients."""
+        at: Frame | None = frame
+        while at is not None and not frozen:
+            self.found.changing.add(at.node)
+            at = at.caller
+        if model in self.optimizers_of:
+            late = self.late_frozen if frozen else self.late_layers
+            undecided = min(self.undecided, late.get(model, (self.undecided,))[0])
+            late[model] = undecided, Problem(frame.script, node, reason)
+
     def unfreezes_late_layers(self, models: Iterable[ast.AST]) -> None:
         """Parameters of models may get gradients again."""
         for each in models:

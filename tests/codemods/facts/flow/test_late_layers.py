@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.facts.flow.late_layers import LATE, LATE_TYPE
+from ddpify_codemods.facts.flow.late_layers import LATE
+from ddpify_codemods.facts.flow.late_moves import LATE_TYPE
 
 from tests.codemods.facts.flow.followed import TRAINING, followed
 from tests.codemods.plain.test_followed import plain, refusals
