@@ -37,6 +37,8 @@ NOT_KEPT: dict[str, tuple[set[str], set[str]]] = {
             "loss = criterion(scores.view(-1, TAGS), tags.view(-1)) / (tags.view(-1) != criterion.ignore_index).sum()",
         },
     ),
+    # A folder may be there already.
+    "wgan_clip": ({"os.makedirs('wgan_out')"}, {"os.makedirs('wgan_out', exist_ok=True)"}),
     # Backward passes that follow each other are one, of the sum.
     "two_forwards_two_backwards": (
         {

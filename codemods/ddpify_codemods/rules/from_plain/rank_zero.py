@@ -80,9 +80,15 @@ def _is_whole(script: Script, node: ast.BinOp | ast.AugAssign) -> bool:
     parent = script.parents[node]
     if isinstance(parent, ast.Call):
         sampled = any(word.arg == "sampler" for word in parent.keywords)  # `super().__init__(…)` of a loader's class
-        return parent.args[1:2] == [node] and (sampled or script.qualified(parent.func).endswith("DataLoader"))
+        of_loader = parent.args[1:2] == [node] and (sampled or script.qualified(parent.func).endswith("DataLoader"))
+        return of_loader or ast.unparse(node) in _batch_sizes(script)  # `noise(BATCH // dist.get_world_size())`
     is_compared = isinstance(parent, ast.Compare) and len(parent.ops) == 1  # len(x) == batch_size
     return is_compared or (isinstance(parent, ast.keyword) and parent.arg == "batch_size")
+
+
+def _batch_sizes(script: Script) -> set[str]:
+    """What loaders of a file are told for a rank's part of a batch."""
+    return {ast.unparse(word.value) for word in script.find(ast.keyword) if word.arg == "batch_size"}
 
 
 def _hidden_bar(script: Script, call: ast.Call) -> ast.keyword | None:
