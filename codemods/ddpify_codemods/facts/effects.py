@@ -34,6 +34,7 @@ _WRITER_NAMES = """
     matplotlib.pyplot.savefig matplotlib.pyplot.imsave matplotlib.pyplot.show matplotlib.pyplot.pause
     os.makedirs os.mkdir os.remove os.unlink os.rename os.renames os.replace os.rmdir os.removedirs os.symlink os.link
     os.truncate os.mkfifo os.system os.utime os.chmod os.chown
+    splitfolders.ratio splitfolders.fixed split_folders.ratio split_folders.fixed
     shutil.chown shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move shutil.rmtree shutil.make_archive
     subprocess.run subprocess.call subprocess.check_call subprocess.Popen os.popen
     visdom.Visdom loguru.logger.add logging.config.dictConfig logging.config.fileConfig

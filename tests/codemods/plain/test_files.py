@@ -383,3 +383,11 @@ def test_ranks_do_not_wait_for_a_folder_in_a_function_that_is_handed_on(given: s
     made += f"    except OSError:\n        pass\natexit.register({given})\n"
     result = plain(made + training())
     assert not refusals(result) and "exist_ok=True" in result.code and "dist.barrier()" not in result.code
+
+
+def test_a_data_set_that_is_split_into_folders_is_split_once() -> None:
+    splits = 'import splitfolders\nif not os.path.exists("out"):\n    splitfolders.ratio("data", output="out")\n'
+    reads = 'print(len(os.listdir("out")))\n'
+    code = plain(TRAINED.format(before=splits + reads, each="", after="")).code
+    once = '    if dist.get_rank() == 0:\n        splitfolders.ratio("data", output="out")\n    dist.barrier()\n'
+    assert 'if not from_rank_0(os.path.exists("out")):\n' + once in code
