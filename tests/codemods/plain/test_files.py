@@ -391,3 +391,13 @@ def test_a_data_set_that_is_split_into_folders_is_split_once() -> None:
     code = plain(TRAINED.format(before=splits + reads, each="", after="")).code
     once = '    if dist.get_rank() == 0:\n        splitfolders.ratio("data", output="out")\n    dist.barrier()\n'
     assert 'if not from_rank_0(os.path.exists("out")):\n' + once in code
+
+
+@pytest.mark.parametrize(
+    "writes", ['json.dump(history, open("h.json", "w"))', 'open("h.json", "w").write(json.dumps(history))']
+)
+def test_a_file_that_nobody_keeps_is_complete_behind_the_statement(writes: str) -> None:
+    kept = f"import json\nhistory = [1, 2]\n{writes}\n"
+    code = plain(TRAINED.format(before="", each="", after=kept + 'print(json.load(open("h.json")))')).code
+    assert 'dist.barrier()\nprint(json.load(open("h.json")))\n' in code
+    assert "dist.barrier()" not in plain(TRAINED.format(before="", each="", after=kept)).code

@@ -91,7 +91,7 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
     path = opened_for_writing(script, call)
     if path is not None:
         yield Replace(path, here, "write the file on rank 0", modules=(*words.imports, "import os"))
-        if isinstance(script.parents[call], ast.withitem):
+        if isinstance(script.parents[call], ast.withitem) or _is_closed_at_once(script, call):
             yield from _wait(script, call, words)
         return
     if (owner := opened_path(script, call)) is not None:
@@ -139,6 +139,12 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
         return
     yield Guard(statement, words.is_rank_0, f"call {ast.unparse(call.func)} on rank 0", modules=words.imports)
     yield from _wait(script, call, words)
+
+
+def _is_closed_at_once(script: Script, call: ast.Call) -> bool:
+    """Whether nobody keeps a file that is opened in a statement: `json.dump(history, open(path, "w"))`,
+    `open(path, "w").write(text)`."""
+    return isinstance(script.statement(call), ast.Expr) and isinstance(script.parents[call], ast.Call | ast.Attribute)
 
 
 # They give the run that there is, which the other ranks have not.
