@@ -97,11 +97,25 @@ def _no_gpu(script: Script, target: Target) -> Iterator[Edit]:
     for node in script.find(*_NAMING, ast.IfExp):
         if node in done or inside_f_string(script, node):
             continue
+        if script.in_converted and (named := _kind_of(script, node)) is not None:
+            yield Replace(node, "{}({})", "take the device that the run names", parts=(node.func, named))  # type: ignore[attr-defined]
+            done.update(ast.walk(node))
+            continue
         template = _device_call(branches, node) or _device_string(branches, node)
         if template:
             modules = target.device_modules if target.device in template else ()
             yield Replace(node, template, f"use the {target.name} device", modules=modules)
             done.update(ast.walk(node))
+
+
+def _kind_of(script: Script, node: ast.AST) -> ast.expr | None:
+    """What a device is made of whose kind alone a conversion has taken: `torch.device(torch.device(name).type)`."""
+    is_made = isinstance(node, ast.Call) and is_device_call(script, node) and len(node.args) == 1
+    kind = node.args[0] if is_made else None  # type: ignore[attr-defined]
+    inner = kind.value if isinstance(kind, ast.Attribute) and kind.attr == "type" else None
+    if not isinstance(inner, ast.Call) or not is_device_call(script, inner) or len(inner.args) != 1:
+        return None
+    return inner.args[0]
 
 
 def _device_call(branches: Branches, node: ast.expr) -> str:
