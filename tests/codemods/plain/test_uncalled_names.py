@@ -37,7 +37,7 @@ def test_functions_of_a_scheduler(target: str) -> None:
 def test_a_learning_rate_that_map_sets_is_that_of_all_ranks() -> None:
     step = 'list(map(lambda g: g.__setitem__("lr", loss.item()), optimizer.param_groups))\n        optimizer.step()'
     result = plain(HEAD + LOOP.format(loss="F.cross_entropy(model(x), y)", step=step))
-    assert refusals(result) or "mean_over_ranks(loss.item())" in result.code
+    assert not refusals(result) and "mean_over_ranks(loss.item())" in result.code
 
 
 def test_a_reduction_that_map_sets() -> None:

@@ -44,6 +44,16 @@ def test_a_comparison_goes_with_the_name() -> None:
     assert 'print("mps", device == "cuda")' in code
 
 
+def test_a_comment_knows_no_other_gpu() -> None:
+    code = lines("cuda", 'device = "mps"  # or "cuda"')
+    assert 'device = "cuda"  # or "cuda"' in code
+
+
+@pytest.mark.parametrize("known", ["torch.cuda.manual_seed(1)", "from torch import cuda", 'other = "cuda:1"'])
+def test_a_file_that_names_others_keeps_apple_s(known: str) -> None:
+    assert ALONE in lines("cuda", ALONE, known)
+
+
 def test_a_file_that_knows_both_chooses_in_the_run() -> None:
     choice = ALONE.replace('"cpu"', '"cuda" if torch.cuda.is_available() else "cpu"')
     assert choice in lines("cuda", choice)

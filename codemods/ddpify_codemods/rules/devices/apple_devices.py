@@ -20,7 +20,7 @@ _FUNCTIONS = frozenset({"torch.mps.empty_cache", "torch.mps.manual_seed", "torch
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Name the target's GPUs where a file names Apple's, and no other: one that names both asks for them in the run."""
-    if not target.module or "mps" not in script.text or "cuda" in script.text:
+    if not target.module or "mps" not in script.text or any(map(_is_cuda, script.nodes)):
         return
     message, branches = f"use the {target.name} device", branches_of(script, target)
     for node in script.find(ast.Constant, ast.Call):
@@ -32,6 +32,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Replace(node.func, f"{target.module}.{function}", message, modules=("import torch",))
         elif _is_apple(node) and (device_place(branches, node) or asks_which_device(script, node)):
             yield Replace(node, quoted_like(script, node, target.device_type), message)
+
+
+def _is_cuda(node: ast.AST) -> bool:
+    """Whether something names other GPUs: `"cuda:0"`, `torch.cuda`, `model.cuda()`."""
+    named = isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda")
+    return named or (isinstance(node, ast.Attribute | ast.alias) and "cuda" in ast.unparse(node))
 
 
 def _is_apple(node: ast.expr) -> bool:

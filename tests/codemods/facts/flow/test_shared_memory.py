@@ -110,4 +110,4 @@ def test_the_tensor_of_a_training_is_refused() -> None:
 def test_a_list_that_is_a_default_is_the_same_one_in_each_call() -> None:
     source = evaluated("", "add(hits.item())").replace("print(t)", "print(sum(add(0)))")
     result = plain(source.replace("import numpy", KEEPS + "import numpy"))
-    assert not refusals(result) and (notes(result) or "over_ranks(" in result.code)
+    assert not refusals(result) and not notes(result) and "print(sum_over_ranks(sum(add(0))))" in result.code
